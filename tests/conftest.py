@@ -8,7 +8,6 @@ import pytest
 from django.conf import settings
 from django.db import connection, transaction
 from pytest_django.plugin import DjangoDbBlocker
-from xdist.scheduler import LoadGroupScheduling
 
 from accounts.models import User
 from billing.limits import plan_limits
@@ -17,28 +16,6 @@ from tests.factories import make_playbook, make_user
 from tests.harness import cpu_by_file, fast_flush, shared_tls
 from tests.harness.migrated_template import TEMPLATE
 from tests.harness.row_replay import RowReplay
-
-# What takes a module long to make is made by one process.
-TOGETHER = (
-    "tests/api/test_openapi.py",
-    "tests/evolution/training/test_killed_training.py",
-    "tests/examples/test_todo_journey.py",
-)
-
-
-class ByItself(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
-    """Every test by itself, those of a module in TOGETHER together.
-
-    xdist's own groups are marks; of these it learns nothing under pytest 9.2 and says nothing.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        module = nodeid.partition("::")[0]
-        return module if module in TOGETHER else nodeid
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByItself:
-    return ByItself(config, log)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -67,17 +44,8 @@ def pytest_unconfigure() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What may take long first, so that no process ends long after the others.
-
-    Browser tests last: Playwright leaves an event loop running on the thread of the tests.
-    """
-    items.sort(key=lambda item: (item.get_closest_marker("browser") is not None, -_longest(item)))
-
-
-def _longest(item: pytest.Item) -> float:
-    """Seconds that the test says it may take."""
-    marker = item.get_closest_marker("timeout")
-    return float(marker.args[0]) if marker is not None and marker.args else 0.0
+    """Browser tests last: Playwright leaves an event loop running on the thread of the tests."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
 
 
 @pytest.fixture(scope="session")

@@ -44,8 +44,6 @@ TESTS = Path(__file__).parent
 COVERAGE = bool(os.environ.get("COVERAGE"))
 # The headless shell first: it needs 60 % less CPU, as no window has a toolbar with its processes.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-# As many as the cores that the time is promised for: each starts for 10 s of CPU.
-WORKERS = "2"
 
 
 @dataclass(frozen=True)
@@ -191,29 +189,37 @@ class Run:
         if code:
             self.failed.append(step.name)
 
-    def suite(self, database: str, url: str, which: str = "") -> Step:
-        """The tests on one database: all, or those whose markers are `which`."""
+    def suite(self, database: str, url: str, which: str, files: Sequence[str], part: str) -> Step:
+        """The tests of `files` on one database: all, or those whose markers are `which`."""
         marked = [which, "" if self.whole else "not nightly", "not browser"]
-        # On PostgreSQL a fifth of the tests: one process, which reads the files of these alone.
-        few = which == ON_POSTGRES
-        pytest = ["-n", "0" if few else WORKERS, "-m", " and ".join(filter(None, marked))]
         # Without Playwright's plugin its tests cannot even be collected.
-        pytest += ["-p", "no:playwright", "--ignore=tests/browser"]
-        pytest += marked_files() if few else []
+        pytest = ["-m", " and ".join(filter(None, marked)), "-p", "no:playwright", *files]
         on = {"TEST_DATABASE_URL": url, "TEST_DATABASE_TEMPLATE": self.templates.get(database, "")}
-        return self.pytest(f"tests on {database}", pytest, on)
+        return self.pytest(f"tests on {database}{part}", pytest, on)
+
+    def on_sqlite(self, which: str = "") -> tuple[Step, Step]:
+        """The suite there, in two processes that share nothing: neither reads the other's files."""
+        files = test_files()
+        return (
+            self.suite("SQLite", "", which, files[::2], ", one half"),
+            self.suite("SQLite", "", which, files[1::2], ", the other half"),
+        )
 
     def in_browser(self) -> Step:
         """The tests in Chromium, in one process, for its start costs as much as ten of them."""
-        pytest = ["-n", "0", "tests/browser", "-m", "" if self.whole else "not nightly"]
+        pytest = ["tests/browser", "-m", "" if self.whole else "not nightly"]
         on = {"TEST_DATABASE_URL": "", "TEST_DATABASE_TEMPLATE": self.templates.get("SQLite", "")}
         return self.pytest("tests in a browser", pytest, on)
 
-    def paying(self, database: str, url: str) -> Step:
+    def paying(self, database: str, url: str, which: str = "") -> Step:
         """The tests that need billing on, where dj-stripe's tables are there."""
-        marked = ["databases"] if url and not self.whole else []
-        marked += ["not browser"] if url or not find_browser() else []
-        pytest = ["-n", "0", "--no-migrations", "tests/billing/stripe", "-m", " and ".join(marked)]
+        marked = [which, "not browser" if url or not find_browser() else ""]
+        pytest = [
+            "--no-migrations",
+            "tests/billing/stripe",
+            "-m",
+            " and ".join(filter(None, marked)),
+        ]
         on = {"TEST_BILLING_ENABLED": "true", "TEST_DATABASE_URL": url}
         on["TEST_SWITCHED_TEMPLATE"] = self.templates.get("SQLite", "")
         return self.pytest(f"payment on {database}", pytest, on | {"TEST_DATABASE_TEMPLATE": ""})
@@ -221,7 +227,7 @@ class Run:
     def pytest(self, name: str, arguments: list[str], environment: dict[str, str]) -> Step:
         report = ["-o", "junit_logging=no", f"--junitxml={self.reports / name}.xml"]
         report += ["--cov", "--cov-report="] if COVERAGE else []
-        command = ["python", "-m", "pytest", "-q", *report, *arguments]
+        command = ["python", "-m", "pytest", "-q", "-n0", *report, *arguments]
         environment = environment | {"COVERAGE_FILE": str(self.reports / f"{name}.coverage")}
         environment[cpu_by_file.FOLDER] = str(self.reports)
         # Compiling the tests is half of what their collection costs every process.
@@ -268,20 +274,26 @@ class Run:
         on_sqlite, on_postgres = ("", "") if self.whole else (ON_SQLITE, ON_POSTGRES)
         try:
             with postgres() as url, self.migrated({"SQLite": "", "PostgreSQL": url}):
-                on_server = self.suite("PostgreSQL", url, on_postgres)
-                with self.beside((on_server, self.paying("PostgreSQL", url)), self.on_a_file()):
-                    self.step(self.suite("SQLite", "", on_sqlite))
+                # Of a fifth of the tests it reads the files of these alone.
+                files = test_files(*(() if self.whole else MARKS))
+                on_server = (
+                    self.suite("PostgreSQL", url, on_postgres, files, ""),
+                    self.paying("PostgreSQL", url, on_postgres),
+                )
+                self.side_by_side(on_sqlite, on_server)
         except PostgresNotFound as error:
             self.left_out.append(f"PostgreSQL was not tested: {error}.")
-            with self.migrated({"SQLite": ""}), self.beside(self.on_a_file()):
-                self.step(self.suite("SQLite", ""))
+            with self.migrated({"SQLite": ""}):
+                self.side_by_side("")
         if COVERAGE:
             self.coverage()
 
-    def on_a_file(self) -> tuple[Step, ...]:
-        """What runs on SQLite beside the suite there."""
+    def side_by_side(self, which: str, *lanes: Sequence[Step]) -> None:
+        """Run `lanes`, types and what runs on SQLite; one half of the suite there is watched."""
+        watched, half = self.on_sqlite(which)
         browser = (self.in_browser(),) if find_browser() else ()
-        return (TYPES, *browser, self.paying("SQLite", ""))
+        with self.beside((half,), *lanes, (TYPES, *browser, self.paying("SQLite", "", which))):
+            self.step(watched)
 
     def count(self) -> Counter[str]:
         """What the reports add up to."""
@@ -310,10 +322,11 @@ class Run:
         return 1 if self.failed else 0
 
 
-def marked_files() -> list[str]:
-    """The files with tests that run on PostgreSQL; those of payment are a step of their own."""
-    files = [file for file in sorted(TESTS.rglob("test_*.py")) if "stripe" not in file.parts]
-    return [str(file) for file in files if any(mark in file.read_text() for mark in MARKS)]
+def test_files(*marks: str) -> list[str]:
+    """The files of tests, or those with one of `marks`; payment and browser have their steps."""
+    files = sorted(TESTS.rglob("test_*.py"))
+    files = [file for file in files if not {"stripe", "browser"} & {*file.parts}]
+    return [str(f) for f in files if not marks or any(mark in f.read_text() for mark in marks)]
 
 
 def find_browser() -> str | None:

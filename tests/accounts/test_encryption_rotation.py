@@ -14,7 +14,7 @@ from core.security.encryption import decrypt
 from tests.factories import make_user
 from tests.harness.mfa import recovery_codes, set_up_totp
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 OLD, NEW = "old" * 20, "new" * 20
 

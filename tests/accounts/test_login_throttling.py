@@ -16,7 +16,7 @@ from core.errors import RateLimited
 from tests.factories import PASSWORD
 from tests.harness.concurrency import run_concurrently
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 HERE, NEAR, FAR = (LoginSource(a) for a in ("192.0.2.1", "192.0.2.200", "198.51.100.1"))
 WHO = "alice@example.org"
@@ -122,6 +122,7 @@ def test_a_network_is_a_24_or_a_64(address: str, network: str) -> None:
     assert login_throttling.network_of(address) == network
 
 
+@pytest.mark.databases
 @pytest.mark.django_db(transaction=True)
 def test_two_hundred_parallel_guesses_all_count(clock: list[float]) -> None:
     passed = run_concurrently(20, lambda _: sum(not attempt() for _ in range(10)))

@@ -17,7 +17,7 @@ from core.models import AuditEntry
 from tests.billing.test_metering import begin, finish
 from tests.billing.test_price_overrides import make_price
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 
 @pytest.fixture

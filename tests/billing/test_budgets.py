@@ -36,7 +36,7 @@ from tests.harness.plans import limit_spending
 from tests.harness.rest_client import Rest
 from tests.pages.test_usage import use
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 NOON = datetime(2026, 12, 31, 12, tzinfo=UTC)
 DOLLAR = Decimal(1)

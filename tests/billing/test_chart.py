@@ -8,7 +8,7 @@ import pytest
 from billing.usage.aggregation import buckets
 from core.charts import draw_bars, scale_top
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 TODAY = date(2026, 3, 31)
 DAYS = buckets("day", TODAY)

@@ -27,7 +27,7 @@ from tests.harness.concurrency import is_waiting_for_lock, run_concurrently
 from tests.harness.plans import used_and_held
 from tests.harness.waiting import wait_until
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 
 def kept() -> list[tuple[Decimal, int]]:
@@ -61,6 +61,7 @@ def test_totals_are_kept_by_playbook_and_day(alice: User) -> None:
     assert not list(mismatched_days())
 
 
+@pytest.mark.databases
 @pytest.mark.django_db(transaction=True)
 def test_parallel_calls_lose_nothing(alice: User) -> None:
     run_concurrently(8, lambda n: finish(begin(alice, job_id=uuid.UUID(int=n), held_usd=DOLLAR)))
@@ -109,6 +110,7 @@ def test_deleting_a_user_keeps_the_totals_without_them(alice: User) -> None:
     assert not list(mismatched_days())
 
 
+@pytest.mark.databases
 @pytest.mark.django_db(transaction=True)
 def test_a_late_and_a_timely_end_of_calls_do_not_deadlock(billing: Plan, alice: User) -> None:
     if connection.vendor == "sqlite":

@@ -12,7 +12,7 @@ from billing.usage.metering import begin_usage, finish_usage
 from core.http.request_id import request_id
 from tests.harness.concurrency import run_concurrently
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 JOB = uuid.UUID(int=7)
 
@@ -97,6 +97,7 @@ def test_an_implausible_token_count_is_clamped(alice: User, tokens: int) -> None
     assert record.cached_tokens <= record.prompt_tokens
 
 
+@pytest.mark.databases
 @pytest.mark.django_db(transaction=True)
 def test_parallel_calls_of_one_step_get_different_attempts(alice: User) -> None:
     attempts = run_concurrently(4, lambda _: begin(alice).attempt)

@@ -28,7 +28,7 @@ from tests.factories import make_user
 from tests.harness.concurrency import run_concurrently
 from tests.harness.plans import set_limits, set_usage, subscribe, used_and_held
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 TOKENS = QuotaResource.TOKENS
 
@@ -59,6 +59,7 @@ def finish(record: UsageRecord, tokens: int) -> None:
     finish_usage(record=record, prompt_tokens=tokens, completion_tokens=0, model="", **ends)  # type: ignore[arg-type]  # one type each
 
 
+@pytest.mark.databases
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("resource", ["evolutions", "tokens"])
 def test_twenty_concurrent_reservations_with_seven_left_get_seven(

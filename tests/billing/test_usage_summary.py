@@ -17,7 +17,7 @@ from tests.billing.test_metering import begin, finish
 from tests.factories import make_key
 from tests.harness.rest_client import Rest
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 
 def used(user: User, *, days_ago: int = 0, model: str = "gpt-4o-mini", **call: Any) -> UsageRecord:

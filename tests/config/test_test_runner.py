@@ -13,7 +13,6 @@ import psycopg
 import pytest
 from _pytest.mark.expression import Expression
 
-from tests.conftest import TOGETHER
 from tests.harness import postgres, type_check
 from tests.harness.migrated_template import (
     keep_template,
@@ -21,7 +20,7 @@ from tests.harness.migrated_template import (
     password_of,
     restore_command,
 )
-from tests.run import ON_POSTGRES, ON_SQLITE, Run, Step
+from tests.run import ON_POSTGRES, ON_SQLITE, TESTS, Run, Step
 
 REPORT = '<testsuites><testsuite tests="9" failures="1" errors="2" skipped="3"/></testsuites>'
 
@@ -127,8 +126,13 @@ def test_every_test_runs_on_at_least_one_database(markers: tuple[str, ...]) -> N
         assert selects(ON_SQLITE) and selects(ON_POSTGRES)
 
 
-def test_what_a_module_makes_once_is_asked_of_one_process() -> None:
-    assert all((Path(__file__).parents[2] / module).exists() for module in TOGETHER)
+def test_the_halves_have_every_file_once(tmp_path: Path) -> None:
+    halves = [step.command for step in Run(tmp_path).on_sqlite()]
+    found = [Path(word) for half in halves for word in half if word.endswith(".py")]
+    elsewhere = {"stripe", "browser"}
+    assert sorted(found) == [
+        f for f in sorted(TESTS.rglob("test_*.py")) if not elsewhere & {*f.parts}
+    ]
 
 
 def test_without_a_postgresql_everything_runs_on_sqlite(
@@ -150,11 +154,11 @@ def test_without_a_postgresql_everything_runs_on_sqlite(
     monkeypatch.setattr(run, "step", watched.append)
     monkeypatch.setattr(run, "beside", noted)
     run.suites()
-    assert [step.name for step in watched] == ["tests on SQLite"]
-    left_out = [word for word in watched[0].command if word.startswith(("--ignore", "--deselect"))]
-    assert left_out == ["--ignore=tests/browser"]
+    assert [step.name for step in watched] == ["tests on SQLite, one half"]
+    assert "not nightly and not browser" in watched[0].command
     assert [step.name for step in beside] == [
-        *("migrations on SQLite", "types", "tests in a browser", "payment on SQLite")
+        *("migrations on SQLite", "tests on SQLite, the other half"),
+        *("types", "tests in a browser", "payment on SQLite"),
     ]
 
 
@@ -169,7 +173,7 @@ def test_the_tests_begin_with_what_was_migrated_once(
     )
     with run.migrated({"SQLite": str(tmp_path / "made")}):
         assert (tmp_path / "made").exists()
-        assert run.suite("SQLite", "").environment["TEST_DATABASE_TEMPLATE"] == "a-name"
+        assert run.on_sqlite()[0].environment["TEST_DATABASE_TEMPLATE"] == "a-name"
         assert run.paying("SQLite", "").environment["TEST_DATABASE_TEMPLATE"] == ""
 
 
@@ -230,5 +234,5 @@ def test_where_a_migration_fails_every_test_makes_its_own_database(
     monkeypatch.setattr("tests.run.CACHE", tmp_path)
     monkeypatch.setattr("tests.run.MIGRATE", ["python", "-c", "1 / 0"])
     with run.migrated({"SQLite": ""}):
-        assert run.suite("SQLite", "").environment["TEST_DATABASE_TEMPLATE"] == ""
+        assert run.on_sqlite()[0].environment["TEST_DATABASE_TEMPLATE"] == ""
     assert run.failed == ["migrations on SQLite"]

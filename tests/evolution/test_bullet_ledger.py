@@ -19,7 +19,7 @@ from tests.factories import make_outcome
 from tests.harness.rest_client import Rest
 from tests.harness.trials import read
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests.evolution.llm_calls import finish_call, raising
 from tests.harness.concurrency import run_concurrently
 from tests.harness.plans import limit_spending
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 
 # gpt-4o-mini costs 0.15 and 0.60 US$ a million tokens: a call may cost 0.00315, and costs 0.00045.
@@ -150,6 +150,7 @@ def test_a_job_over_its_owners_budget_waits_and_goes_on_when_it_is_raised(
     assert sweep()["resumed"] == 1
 
 
+@pytest.mark.databases
 @pytest.mark.django_db(transaction=True)
 def test_parallel_calls_cannot_pass_a_budget_together(call: LLMCall, alice: User) -> None:
     set_budget(by=Principal.of(alice), usd_per_day=Decimal("0.01"))

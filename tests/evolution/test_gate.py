@@ -33,7 +33,7 @@ from tests.harness.fake_llm.model import FakeLLM
 from tests.harness.rest_client import Rest
 from tests.harness.trials import LESSON, evolve, give_traffic, read
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 
 @pytest.fixture(autouse=True)
@@ -271,6 +271,7 @@ def test_cases_that_cannot_be_checked_are_refused(
         add_cases(playbook=playbook, by=Principal.of(alice), content=content)
 
 
+@pytest.mark.databases
 @pytest.mark.django_db(transaction=True)
 def test_the_platforms_model_answers_within_its_cap(
     gated: Playbook, alice: User, settings: Settings

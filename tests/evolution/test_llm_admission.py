@@ -29,7 +29,7 @@ from tests.factories import make_outcome, make_session
 from tests.harness.concurrency import is_waiting_for_lock, run_concurrently, with_closed_connections
 from tests.harness.waiting import wait_until
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 
 def fail(call: LLMCall, code: str, times: int = 1) -> None:
@@ -92,6 +92,7 @@ def test_after_the_pause_one_probe_passes_and_its_answer_closes_the_circuit(call
     assert admit(call)
 
 
+@pytest.mark.databases
 @pytest.mark.django_db(transaction=True)
 def test_of_parallel_calls_after_the_pause_one_is_the_probe(call: LLMCall) -> None:
     fail(call, "connection", times=5)
@@ -123,6 +124,7 @@ def test_a_person_can_say_that_it_is_mended(call: LLMCall) -> None:
     assert admit(call)
 
 
+@pytest.mark.databases
 @pytest.mark.django_db(transaction=True)
 def test_a_manual_reset_locks_circuits_in_the_order_of_calls(call: LLMCall) -> None:
     if connection.vendor == "sqlite":
@@ -195,6 +197,7 @@ def test_what_a_job_used_is_known_while_it_runs_and_when_it_was_cancelled(
     assert cancel_evolution(job=job, by=by).usage_totals == job.usage_totals
 
 
+@pytest.mark.databases
 @pytest.mark.django_db(transaction=True)
 def test_of_twelve_parallel_calls_as_many_run_as_there_are_slots(
     call: LLMCall, settings: LazySettings
@@ -219,6 +222,7 @@ def test_a_slot_of_a_dead_process_is_free_again_after_the_longest_call(
     assert admit(call)
 
 
+@pytest.mark.databases
 @pytest.mark.django_db(transaction=True)
 def test_a_full_provider_lets_the_job_wait_without_an_attempt(
     call: LLMCall, settings: LazySettings, monkeypatch: pytest.MonkeyPatch

@@ -21,7 +21,7 @@ from tests.harness.history import verify_playbook
 from tests.harness.rest_client import Rest
 from tests.harness.trials import on_trial, read
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 SHA = "a94a8fe5ccb19ba61c4c0873d391e987982fbbd3"
 
 

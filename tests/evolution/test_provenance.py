@@ -11,7 +11,7 @@ from playbooks.models import Bullet, Playbook
 from tests.evolution.session_data import LESSON, close_taught_session
 from tests.factories import make_playbook, make_session
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 
 def test_a_session_leads_to_the_bullet_that_it_taught(playbook: Playbook, alice: User) -> None:

@@ -17,7 +17,7 @@ from playbooks.services.rollback import rollback_playbook
 from playbooks.services.settings import archive_playbook
 from tests.factories import make_playbook
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 
 def report(playbook: Playbook, by: User, **fields: object) -> RecordedOutcome:

@@ -16,7 +16,7 @@ from evolution.outcomes.retention import blank_old_traces, blank_old_transcripts
 from playbooks.models import Playbook
 from tests.factories import make_outcome, make_session
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 LONG_AGO = timezone.now() - timedelta(days=181)
 

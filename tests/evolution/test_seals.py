@@ -27,7 +27,7 @@ from tests.harness.rest_client import Rest
 from tests.harness.trials import LESSON, evolve, harm, on_trial, read
 from tests.playbooks.test_edit import edit
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "check_seals.py"
 
 

@@ -20,7 +20,7 @@ from playbooks.models import Playbook
 from tests.evolution.llm_calls import raising
 from tests.factories import make_outcome
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 
 def gone(*_: object, **__: object) -> None:

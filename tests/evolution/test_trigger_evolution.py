@@ -16,7 +16,7 @@ from evolution.worker.failures import fail_job
 from playbooks.models import Playbook
 from tests.factories import make_outcome, make_playbook
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 
 @pytest.fixture

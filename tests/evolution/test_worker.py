@@ -27,7 +27,7 @@ from playbooks.services.settings import archive_playbook
 from tests.evolution.llm_calls import raising
 from tests.factories import make_outcome, make_playbook
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 

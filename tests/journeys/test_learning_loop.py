@@ -39,7 +39,7 @@ FORMULA = re.compile(
     scope="module",
     params=[
         "rules",
-        pytest.param("openai", marks=pytest.mark.postgres),
+        pytest.param("openai", marks=[pytest.mark.postgres, pytest.mark.nightly]),
         pytest.param("first start", marks=pytest.mark.nightly),
     ],
 )

@@ -17,7 +17,7 @@ from playbooks.services.settings import archive_playbook, restore_playbook, upda
 from tests.factories import ACE_TEXT, make_playbook
 from tests.harness.history import verify_playbook
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 BAD_NAMES = ["", " \n\x00", "x" * 121]
 

@@ -32,7 +32,7 @@ from tests.factories import make_outcome, make_playbook, make_review_item, publi
 from tests.harness.history import verify_playbook
 from tests.playbooks.test_edit import edit, text_of
 
-pytestmark = pytest.mark.databases
+pytestmark = pytest.mark.postgres
 
 OUTCOME = str(uuid4())
 ADDS = ("Name the unit.", "Round last.", "Draw it.", "Ask why.", "Use a queue.")

@@ -66,7 +66,7 @@ def test_each_half_has_points_of_every_family() -> None:
         return {point.name.partition(":")[0] for point in points}
 
     assert families(*SHARES["even"]) == families(*SHARES["odd"]) == families(*POINTS)
-    assert {*SHARES["first"], *SHARES["fifth"]} < {*SHARES["even"]}
+    assert {*SHARES["first"], *SHARES["ninth"]} < {*SHARES["even"]}
     assert {*POINTS} == {*SHARES["even"], *SHARES["odd"]}
 
 
@@ -75,7 +75,7 @@ def test_each_half_has_points_of_every_family() -> None:
     "share",
     [
         "first",
-        pytest.param("fifth", marks=pytest.mark.postgres),
+        pytest.param("ninth", marks=pytest.mark.postgres),
         pytest.param("even", marks=pytest.mark.nightly),
         pytest.param("odd", marks=pytest.mark.nightly),
     ],

@@ -21,7 +21,7 @@ from tests.harness.fake_stripe.server import FakeStripe
 from tests.harness.fake_stripe.world import DECLINED, FAILS_LATER
 from tests.harness.stripe_customer import Customer
 
-pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
 
 def span_of(buyer: Customer) -> BillingPeriod:

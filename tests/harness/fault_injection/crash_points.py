@@ -156,13 +156,13 @@ POINTS: list[Point] = [
         "after commit": ("playbooks.services.rollback:rollback_playbook", "after"),
     }),
 ]  # fmt: skip
-# Neighbours are alike: each half has points of every family. `make test` kills at a quarter, an
-# eighth on each database; `make nightly` at all points.
+# Neighbours are alike: each half has points of every family. `make test` kills at an eighth, half
+# of it on each database; `make nightly` at all points.
 SHARES = {
     "even": POINTS[::2],
     "odd": POINTS[1::2],
-    "first": POINTS[::8],
-    "fifth": POINTS[4::8],
+    "first": POINTS[::16],
+    "ninth": POINTS[8::16],
 }
 
 # Between the report that finds harm and the version that undoes it; not in the campaign, whose
