@@ -5,11 +5,13 @@ that dies is restarted, later each time. One that keeps dying before all were re
 a person is watching, and its output names the reason. Once ready, restarts never stop.
 
 Every child writes to a pipe each second, and is killed when it falls silent: a frozen process does
-not die by itself. The broken pipe tells a child that its supervisor was killed, and it ends itself.
+not die by itself. The broken pipe tells a child that its supervisor was killed, and it ends itself;
+Linux wakes one that was frozen.
 
 Nothing here imports Django, which would keep 90 MB in a process that only waits.
 """
 
+import ctypes
 import json
 import os
 import signal
@@ -22,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from config.observability.healthcheck import connect_host, is_serving
 
@@ -34,6 +36,8 @@ SILENT_AFTER = 45.0  # seconds; a start takes up to 20 of them on a busy machine
 FROZEN_AFTER = 15.0  # seconds, once it has called
 PULSE_SECONDS = 1.0
 PULSE_VARIABLE = "ACE_PULSE_PIPE"  # the file descriptor to write to
+PR_SET_PDEATHSIG = 1
+PRCTL: Any = getattr(ctypes.CDLL(None), "prctl", None)  # Linux
 LOOK_SECONDS = 0.2  # five times as long once all are ready
 
 
@@ -74,6 +78,11 @@ def start_pulse(*, is_well: Callable[[], bool], on_orphaned: Callable[[], None])
     threading.Thread(target=beat, name="pulse", daemon=True).start()
 
 
+def _wake_when_orphaned() -> None:
+    """In the child: its parent's death continues it when it is stopped, and else does nothing."""
+    PRCTL(PR_SET_PDEATHSIG, signal.SIGCONT)
+
+
 def log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -105,6 +114,7 @@ class Child:
             start_new_session=True,
             env=os.environ | {PULSE_VARIABLE: str(written)},
             pass_fds=[written],
+            preexec_fn=_wake_when_orphaned if PRCTL else None,  # noqa: PLW1509 - no threads here
         )
         os.close(written)
 

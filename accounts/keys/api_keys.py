@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -30,17 +30,20 @@ def create_api_key(
     expires_at: datetime | None = None,
     token: str | None = None,
     notify: bool = True,
+    id: UUID | None = None,
 ) -> tuple[ApiKey, str]:
     """Create a key; its token is returned here and never again.
 
-    Without `expires_at` it expires after settings.API_KEY_LIFETIME. `token` is for bootstrap only:
-    a key that the operator chose, which does not expire. `notify`: e-mail the user. Raises Invalid,
-    and Conflict, also when the user may have no more keys (`hooks.check_api_key_limit`).
+    With an `id` it is created once, however often the form is sent. Without `expires_at` it
+    expires after settings.API_KEY_LIFETIME. `token` is for bootstrap only: a key that the operator
+    chose, which does not expire. `notify`: e-mail the user. Raises Invalid, and Conflict, also when
+    the user may have no more keys (`hooks.check_api_key_limit`).
     """
     if expires_at is None and token is None:
         expires_at = timezone.now() + default_lifetime()
     generated = key_format.mint() if token is None else _from_operator(token)
     key = ApiKey(
+        id=id or uuid4(),
         user=user,
         name=_clean_name(name),
         prefix=generated.prefix,
@@ -147,7 +150,8 @@ def _insert_key(key: ApiKey) -> None:
         with transaction.atomic():
             key.save(force_insert=True)
     except IntegrityError:
-        raise Conflict("This key already exists.", code="key_exists") from None
+        message = "This key already exists; its secret was shown once. Reload to create another."
+        raise Conflict(message, code="key_exists") from None
 
 
 def _require_active(key: ApiKey) -> None:

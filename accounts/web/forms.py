@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 from django import forms
 from django.conf import settings
@@ -38,8 +39,9 @@ class RegisterForm(LogInForm):
 
 
 class ApiKeyForm(ServiceForm):
-    """A new API key; `days` becomes `expires_at`."""
+    """A new API key; `days` becomes `expires_at`. Sent again, `id` makes no second one."""
 
+    id = forms.UUIDField(required=False, initial=uuid4, widget=forms.HiddenInput)
     name = forms.CharField(max_length=100, help_text="Where you use it, such as “laptop”.")
     scopes = forms.MultipleChoiceField(
         label="Scopes",

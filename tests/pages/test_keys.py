@@ -18,6 +18,14 @@ def test_a_refused_form_can_be_submitted_again(owner: Client) -> None:
     assert owner.post("/keys", NEW_KEY).status_code == 201
 
 
+def test_a_page_that_is_reloaded_makes_no_second_key(owner: Client, alice: User) -> None:
+    form = owner.get("/keys").context["form"]
+    sent = NEW_KEY | {"id": str(form["id"].value())}
+    again = [owner.post("/keys", sent) for _ in range(2)][1]
+    assert (again.status_code, ApiKey.objects.count()) == (409, 1)
+    assert "This key already exists" in again.content.decode()
+
+
 def test_a_key_is_rotated_once(owner: Client, alice: User) -> None:
     address = reverse("accounts:rotate_key", args=[make_key(alice)[0].pk])
     assert owner.post(address, {"overlap": "24"}).status_code == 201
