@@ -21,7 +21,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connections, transaction
-from django.db.models import F, OuterRef, Subquery
+from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from accounts.models import User, WebhookDelivery, WebhookEndpoint
@@ -43,6 +43,8 @@ LEASE = timedelta(minutes=1)
 """After this time another process tries what a dead one has begun."""
 GONE = 410
 """The status by which a receiver ends its subscription."""
+MOST_EVENTS = 100
+"""Of one account, before others get their turn."""
 ROUND_SECONDS = 0.5
 """A round waits no longer; what takes longer is sent beside the next rounds."""
 
@@ -104,11 +106,11 @@ def _queue(endpoint: WebhookEndpoint, event: str, data: Mapping[str, Any]) -> We
 
 
 class Lane:
-    """The deliveries under way in this process, by their endpoint: at most one of each."""
+    """The accounts whose events are being sent by this process; each has at most one thread."""
 
     def __init__(self) -> None:
         self.pool = ThreadPoolExecutor(THREADS, thread_name_prefix="webhook")
-        self.sending: dict[UUID, Future[bool]] = {}
+        self.sending: dict[UUID, Future[int]] = {}
 
 
 LANES = {False: Lane(), True: Lane()}
@@ -116,7 +118,7 @@ LANES = {False: Lane(), True: Lane()}
 
 
 def deliver_webhooks(*, failing: bool = False) -> dict[str, int]:
-    """Send the oldest due event of each account; how many were delivered within the round.
+    """Send the due events of each account; how many were delivered within the round.
 
     A URL that hangs holds up its own account only, unless THREADS of them hang for the first
     time: accounts whose last delivery failed (`failing`) have a lane of their own. Not inside a
@@ -124,22 +126,32 @@ def deliver_webhooks(*, failing: bool = False) -> dict[str, int]:
     """
     lane = LANES[failing]
     lane.sending = {pk: sent for pk, sent in lane.sending.items() if not sent.done()}
-    due = WebhookDelivery.objects.filter(
-        endpoint=OuterRef("pk"), next_attempt_at__lte=timezone.now()
-    )
-    endpoints = WebhookEndpoint.objects.filter(disabled_at=None)
+    endpoints = WebhookEndpoint.objects.filter(disabled_at=None).exclude(pk__in=lane.sending)
     endpoints = endpoints.exclude(failures=0) if failing else endpoints.filter(failures=0)
-    first = endpoints.exclude(pk__in=lane.sending).annotate(
-        due=Subquery(due.order_by("next_attempt_at").values("pk")[:1]),
-        since=Subquery(due.order_by("next_attempt_at").values("next_attempt_at")[:1]),
-    )
-    found = first.exclude(due=None).order_by("since").values_list("pk", "due")
-    begun = {
-        pk: lane.pool.submit(_deliver, due) for pk, due in found[: THREADS - len(lane.sending)]
-    }
+    oldest = _due(OuterRef("pk")).values("next_attempt_at")[:1]
+    found = endpoints.annotate(since=Subquery(oldest)).exclude(since=None).order_by("since")
+    chosen = found.values_list("pk", flat=True)[: THREADS - len(lane.sending)]
+    begun = {pk: lane.pool.submit(_deliver_due, pk) for pk in chosen}
     lane.sending |= begun
     done, _ = wait(begun.values(), ROUND_SECONDS)
     return {"webhooks": sum(sent.result() for sent in done)} if begun else {}
+
+
+def _due(endpoint: UUID | OuterRef) -> QuerySet[WebhookDelivery]:
+    rows = WebhookDelivery.objects.filter(endpoint=endpoint, next_attempt_at__lte=timezone.now())
+    return rows.order_by("next_attempt_at")
+
+
+def _deliver_due(endpoint: UUID) -> int:
+    """Send the events of an account, oldest first, until one fails; how many were delivered."""
+    try:
+        for delivered in range(MOST_EVENTS):
+            delivery = _due(endpoint).first()
+            if delivery is None or not _deliver(delivery.pk):
+                return delivered
+        return MOST_EVENTS
+    finally:
+        connections.close_all()
 
 
 def retry_webhooks() -> dict[str, int]:
@@ -148,17 +160,14 @@ def retry_webhooks() -> dict[str, int]:
 
 
 def _deliver(pk: UUID) -> bool:
-    try:
-        now = timezone.now()
-        rows = WebhookDelivery.objects.filter(pk=pk, next_attempt_at__lte=now)
-        if not rows.update(next_attempt_at=now + LEASE, attempts=F("attempts") + 1):
-            return False  # another process has it
-        delivery = WebhookDelivery.objects.select_related("endpoint").get(pk=pk)
-        status, error = _send(delivery)
-        _finish(delivery, status, error)
-        return not error
-    finally:
-        connections.close_all()
+    now = timezone.now()
+    rows = WebhookDelivery.objects.filter(pk=pk, next_attempt_at__lte=now)
+    if not rows.update(next_attempt_at=now + LEASE, attempts=F("attempts") + 1):
+        return False  # another process has it
+    delivery = WebhookDelivery.objects.select_related("endpoint").get(pk=pk)
+    status, error = _send(delivery)
+    _finish(delivery, status, error)
+    return not error
 
 
 def _send(delivery: WebhookDelivery) -> tuple[int | None, str]:
