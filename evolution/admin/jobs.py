@@ -50,7 +50,12 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
         ),
         (
             "Trigger",
-            {"fields": ("trigger", "triggered_by", "training", "from_version", "notified_at")},
+            {
+                "fields": (
+                    *("trigger", "triggered_by", "correlation_id", "training", "from_version"),
+                    "notified_at",
+                )
+            },
         ),
         (
             "Result",

@@ -52,6 +52,7 @@ def test_one_search_finds_what_people_send(desk: AdminClient, world: World) -> N
         ("mis-00003", "/admin/playbooks/bullet/"),
     ):
         assert found in find(desk.client, query), query
+    assert "request-1234" in desk.row(refresh(world.failed))
     assert "Nothing found" in find(desk.client, "no such thing")
     assert "Enter a search term." in find(desk.client, " ")
 

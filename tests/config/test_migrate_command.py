@@ -10,8 +10,9 @@ from config.management.commands.migrate import TIMEOUTS
 
 
 @pytest.mark.django_db(transaction=True)
-def test_migrate_runs_without_the_time_outs_of_requests() -> None:
-    call_command("migrate", verbosity=0)
+@pytest.mark.parametrize("command", ["migrate", "bootstrap"])
+def test_a_release_runs_without_the_time_outs_of_requests(command: str) -> None:
+    call_command(command, verbosity=0)
     if connection.vendor != "postgresql":
         return
     with connection.cursor() as cursor:

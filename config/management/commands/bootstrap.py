@@ -9,11 +9,12 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_email
-from django.db import transaction
+from django.db import connection, transaction
 
 from accounts.keys import key_format
 from accounts.keys.api_keys import create_api_key
 from accounts.models import ApiKey, User
+from config.management.commands.migrate import lift_timeouts
 from core.errors import AceError, Invalid
 from core.security.scopes import KEY_SCOPES, Scope
 
@@ -24,6 +25,7 @@ class Command(BaseCommand):
     help = "Create or update the first account from ACE_BOOTSTRAP_*, or generate one."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        lift_timeouts(connection)
         try:
             made = ensure_first_login()
         except AceError as error:

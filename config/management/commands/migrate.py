@@ -18,7 +18,7 @@ WITH_ALL_MIGRATIONS = "b3d6bac"
 
 
 class Command(migrate.Command):
-    """Django's own, without time-outs: indexing a large table takes longer than a request may."""
+    """Django's own, without time-outs."""
 
     help = "Create and update the database tables."
 
@@ -27,14 +27,19 @@ class Command(migrate.Command):
         if options["verbosity"]:
             connection.ensure_connection()  # else its error would come second
             self.stderr.write(f"Migrating {database_address()}.")
-        if connection.vendor == "postgresql":
-            with connection.cursor() as cursor:
-                for name in TIMEOUTS:
-                    cursor.execute(f"SET {name} = 0")
+        lift_timeouts(connection)
         refuse_old_history(connection)
         super().handle(*args, **options)
         if not options["app_label"] and not options["plan"] and not options["check_unapplied"]:
             load_roles()
+
+
+def lift_timeouts(connection: BaseDatabaseWrapper) -> None:
+    """Indexing a large table, or hashing on a busy host, takes longer than a request may."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            for name in TIMEOUTS:
+                cursor.execute(f"SET {name} = 0")
 
 
 def refuse_old_history(connection: BaseDatabaseWrapper) -> None:
