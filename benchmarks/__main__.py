@@ -110,17 +110,13 @@ def footprint(_options: Options) -> Any:
 
 def growth(options: Options) -> Any:
     """Each list, page and call at N rows and at N/100, in a process and database of its own."""
-    keep = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    from benchmarks.mcp_load import environment_of  # noqa: PLC0415 - as in served()
+
     found = []
     for database in options.database:
         with url_of(database) as url, tempfile.TemporaryDirectory(prefix="ace-growth-") as folder:
-            environment = keep | {
-                "ACE_DATA_DIR": folder, "ACE_LOCAL": "true", "DATABASE_URL": url,
-                "RATE_LIMITS": "requests=100000000/m,report_outcome=100000000/h",
-                "DJANGO_SETTINGS_MODULE": "config.settings.base", "LOG_LEVEL": "error",
-                "EVOLUTION_OUTCOME_THRESHOLD": "100000000",
-            }  # fmt: skip
             command = [sys.executable, "-m", "benchmarks.growth", str(options.scale)]
+            environment = environment_of(folder, url)
             printed = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
             rows = map(json.loads, printed.stdout.splitlines())
             found += [{"database": database} | row for row in rows]

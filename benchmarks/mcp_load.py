@@ -84,7 +84,8 @@ async def one_client(
     where: dict[str, Any], requests: dict[str, bytes], until: float, tally: Tally, first: int
 ) -> None:
     """One agent on one connection, call after call."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", where["port"])
+    address = where.get("host", "127.0.0.1")
+    reader, writer = await asyncio.open_connection(address, where["port"])
     number = first
     while time.monotonic() < until:
         kind = "write" if number % MIX == 0 else "read"
@@ -124,19 +125,24 @@ async def load(
     return tally
 
 
+def environment_of(folder: str, database_url: str) -> dict[str, str]:
+    """The settings of a benchmarked server: limits out of the way."""
+    keep = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return keep | {
+        "ACE_DATA_DIR": folder, "ACE_LOCAL": "true", "DATABASE_URL": database_url,
+        "RATE_LIMITS": "requests=100000000/m,report_outcome=100000000/h",
+        "EVOLUTION_OUTCOME_THRESHOLD": "100000000", "EVOLUTION_TIME_THRESHOLD_HOURS": "100000",
+        "LOG_LEVEL": "error", "DJANGO_SETTINGS_MODULE": "config.settings.base",
+    }  # fmt: skip
+
+
 @contextmanager
 def server(
     processes: int, database_url: str, profile: str = "", lists: Sequence[int] = ()
 ) -> Iterator[dict[str, Any]]:
     """A fresh platform with limits out of the way; where to call it."""
     with tempfile.TemporaryDirectory(prefix="ace-load-") as folder:
-        keep = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        environment = keep | {
-            "ACE_DATA_DIR": folder, "ACE_LOCAL": "true", "DATABASE_URL": database_url,
-            "RATE_LIMITS": "requests=100000000/m,report_outcome=100000000/h",
-            "EVOLUTION_OUTCOME_THRESHOLD": "100000000",
-            "LOG_LEVEL": "error", "EVOLUTION_TIME_THRESHOLD_HOURS": "100000",
-        }  # fmt: skip
+        environment = environment_of(folder, database_url)
         given = json.dumps({"processes": processes, "lists": list(lists), "profile": profile})
         command = [sys.executable, "-m", "benchmarks.server", given]
         child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)

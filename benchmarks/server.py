@@ -109,7 +109,7 @@ def stop(children: list[int]) -> None:
         os.kill(child, signal.SIGTERM)
 
 
-def main(processes: int, lists: list[int], profile: str) -> None:
+def main(processes: int, lists: list[int], profile: str, host: str) -> None:
     """Serve with so many processes; `lists` are the outcomes of further playbooks."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
     django.setup()
@@ -124,7 +124,7 @@ def main(processes: int, lists: list[int], profile: str) -> None:
     connections.close_all()
     for one in connections.all():
         getattr(one, "close_pool", lambda: None)()
-    listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+    listener = socket.create_server((host, 0), backlog=256)
     # asyncio sets it only on sockets that say their protocol; without it every answer waits 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     children = []
@@ -142,4 +142,5 @@ def main(processes: int, lists: list[int], profile: str) -> None:
 
 if __name__ == "__main__":
     given = json.loads(sys.argv[1])
-    main(given["processes"], given.get("lists", []), given.get("profile", ""))
+    host = given.get("host", "127.0.0.1")
+    main(given["processes"], given.get("lists", []), given.get("profile", ""), host)

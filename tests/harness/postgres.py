@@ -77,8 +77,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def temporary_cluster() -> Iterator[str]:
-    """Start a cluster of its own and yield its URL; stop it and remove it at the end."""
+def temporary_cluster(address: str = "127.0.0.1") -> Iterator[str]:
+    """Start a cluster of its own and yield its URL; stop it and remove it at the end.
+
+    `address`: where others of its /24 reach it besides loopback.
+    """
     programs, identity = find_programs(), unprivileged_user()
     # Not TMPDIR, which another user may not enter; and a socket's path must be short.
     folder = Path(tempfile.mkdtemp(prefix="ace-pg-", dir="/tmp"))  # noqa: S108 - made fresh, mode 700
@@ -86,11 +89,13 @@ def temporary_cluster() -> Iterator[str]:
         if identity:
             os.chown(folder, identity["user"], identity["group"])
         password = make_cluster(programs, folder, identity)
-        with running(programs, folder, identity) as port:
+        with (folder / "data" / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {address}/24 scram-sha-256\n")
+        with running(programs, folder, identity, address) as port:
             login = {"PGHOST": "127.0.0.1", "PGPORT": f"{port}", "PGPASSWORD": password}
             make = [str(programs / "createdb"), "--username=ace", "ace"]
             subprocess.run(make, env=os.environ | login, check=True)
-            yield f"postgres://ace:{password}@127.0.0.1:{port}/ace"
+            yield f"postgres://ace:{password}@{address}:{port}/ace"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -117,10 +122,13 @@ def make_cluster(programs: Path, folder: Path, identity: dict[str, Any]) -> str:
 
 
 @contextmanager
-def running(programs: Path, folder: Path, identity: dict[str, Any]) -> Iterator[int]:
-    """Run the server on a free port of loopback while the block runs; yields the port."""
+def running(
+    programs: Path, folder: Path, identity: dict[str, Any], address: str = "127.0.0.1"
+) -> Iterator[int]:
+    """Run the server on a free port of loopback, and there, while the block runs; the port."""
     port, log = free_port(), folder / "log"
-    options = [*SPEED, "listen_addresses=127.0.0.1", "max_connections=200", f"port={port}"]
+    listen = ",".join(dict.fromkeys(("127.0.0.1", address)))
+    options = [*SPEED, f"listen_addresses={listen}", "max_connections=200", f"port={port}"]
     options.append(f"unix_socket_directories={folder}")
     with log.open("wb") as output:
         server: subprocess.Popen[bytes] = subprocess.Popen(
