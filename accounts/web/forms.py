@@ -38,6 +38,9 @@ class RegisterForm(LogInForm):
     )
 
 
+MAX_PLAYBOOKS_SHOWN = 100
+
+
 class ApiKeyForm(ServiceForm):
     """A new API key; `days` becomes `expires_at`. Sent again, `id` makes no second one."""
 
@@ -70,8 +73,10 @@ class ApiKeyForm(ServiceForm):
         super().__init__(*args, **kwargs)
         field = self.fields["playbook_ids"]
         assert isinstance(field, forms.MultipleChoiceField)  # noqa: S101 - narrows the type
-        own = hooks.playbook_names(user, active=True)
+        own = hooks.playbook_names(user, active=True, most=MAX_PLAYBOOKS_SHOWN)
         field.choices = [(str(pk), name) for pk, name in own.items()]
+        if len(own) == MAX_PLAYBOOKS_SHOWN:
+            field.help_text += " These changed last; REST takes the id of any other."
         if not field.choices:
             del self.fields["playbook_ids"]
 

@@ -90,11 +90,18 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
         *,
         ids: Collection[UUID | str] | None = None,
         active: bool = False,
+        most: int | None = None,
     ) -> dict[UUID, str]:
-        """Names of the user's playbooks by id, sorted by name; only `ids`, only active ones."""
-        rows = self.for_user(who).order_by("name")
+        """Names of the user's playbooks by id, sorted by name; only `ids`, only active ones.
+
+        `most`: only so many, those that changed last.
+        """
+        rows = self.for_user(who)
         rows = rows if ids is None else rows.filter(pk__in=ids)
-        return dict((rows.active() if active else rows).values_list("pk", "name"))
+        rows = rows.active() if active else rows
+        if most is not None:
+            rows = self.filter(pk__in=rows.order_by("-updated_at").values("pk")[:most])
+        return dict(rows.order_by("name").values_list("pk", "name"))
 
     def counts_by_state(self) -> dict[str, int]:
         """How many of these rows are active and archived; one query."""

@@ -1,12 +1,13 @@
 """Reading a playbook: agent view, export, diff. Nothing here writes."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from itertools import islice
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from core.errors import Conflict, Invalid, NotFound
 from core.security.scopes import Principal
@@ -126,10 +127,10 @@ def find_playbook(*, by: Principal, name: str) -> Playbook:
 
 
 def rank_playbooks(
-    rows: Iterable[Playbook], words: str, *, shared_only: bool = False
+    rows: Sequence[Playbook] | QuerySet[Playbook], words: str, *, shared_only: bool = False
 ) -> list[Playbook]:
     """The first 200 rows, those first that share the most words of name and description."""
-    known = {str(row.pk): row for row in islice(rows, 200)}
+    known = {str(row.pk): row for row in rows[:200]}
     index = WordIndex({pk: f"{row.name} {row.description}" for pk, row in known.items()})
     ranked = dict.fromkeys(index.rank(words))
     return [known[pk] for pk in (ranked if shared_only else ranked | dict.fromkeys(known))]

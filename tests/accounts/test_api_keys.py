@@ -12,6 +12,7 @@ from accounts.keys import key_format
 from accounts.keys.api_keys import revoke_api_key, rotate_api_key, update_api_key
 from accounts.keys.credentials import principal_for_key
 from accounts.models import ApiKey, User
+from accounts.web.forms import ApiKeyForm
 from core.errors import Conflict, Invalid, NotAuthenticated
 from core.security.scopes import Scope
 from playbooks.models import Playbook
@@ -171,3 +172,17 @@ def test_a_request_survives_when_the_last_use_cannot_be_written(alice: User) -> 
     _, token = make_key(alice)
     with patch.object(QuerySet, "update", side_effect=OperationalError("locked")):
         assert principal_for_key(token).user == alice
+
+
+def test_the_form_offers_the_playbooks_that_changed_last(
+    alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_playbook(charlie, name="Stranger's")
+    for name in ("B", "C", "A"):
+        make_playbook(alice, name=name)
+    monkeypatch.setattr("accounts.web.forms.MAX_PLAYBOOKS_SHOWN", 2)
+    field = ApiKeyForm(alice).fields["playbook_ids"]
+    assert [label for _, label in field.choices] == ["A", "C"]  # type: ignore[attr-defined]
+    assert "REST takes the id of any other" in field.help_text
+    monkeypatch.setattr("accounts.web.forms.MAX_PLAYBOOKS_SHOWN", 4)
+    assert "REST" not in ApiKeyForm(alice).fields["playbook_ids"].help_text

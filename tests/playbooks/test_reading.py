@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
 from core.errors import Invalid, NotFound
@@ -10,7 +12,12 @@ from core.security.scopes import Principal
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook
 from playbooks.services import creation
-from playbooks.services.reading import diff_versions, find_playbook, read_playbook
+from playbooks.services.reading import (
+    diff_versions,
+    find_playbook,
+    rank_playbooks,
+    read_playbook,
+)
 from playbooks.services.serving_tokens import read_serving_token, sign_serving_token
 from playbooks.starters.loader import load_starters
 from tests.factories import make_key, make_outcome, make_playbook
@@ -194,6 +201,12 @@ def test_a_diff_lists_what_a_version_changed(playbook: Playbook) -> None:
     assert diff_versions(playbook=playbook, number=2, against=2).is_empty
     with pytest.raises(NotFound):
         diff_versions(playbook=playbook, number=2, against=9)
+
+
+def test_ranking_reads_no_more_playbooks_than_it_ranks(alice: User, playbook: Playbook) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        assert rank_playbooks(Playbook.objects.for_user(alice), "nothing") == [playbook]
+    assert "LIMIT 200" in queries[0]["sql"]
 
 
 def test_with_counts_adds_the_counts(alice: User, playbook: Playbook) -> None:
