@@ -84,7 +84,7 @@ class NotFound(AceError):
     def __init__(
         self,
         what: str = "object",
-        hint: str = "List yours to see their ids.",
+        hint: str = "List yours to see their IDs.",
         *,
         given: str = "id",
     ) -> None:

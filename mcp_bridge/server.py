@@ -47,11 +47,11 @@ Why: without step 3 the playbook learns nothing. A failure reported with its cau
 Good to know:
 - Bullets are advice, not orders: your user's instructions come first.
 - A starter is shared and cannot learn from you: call clone_playbook once, then use the clone's id.
-- Short of room? get_playbook takes max_tokens (with your task) or a section, and says what it \
+- Short on context? get_playbook takes max_tokens (with your task) or a section, and says what it \
 left out.
 - Playbooks evolve by themselves when enough outcomes are pending. Call trigger_evolution only \
 when asked; follow it with get_evolution_status.
-- Read anew for each task: the text changes between tasks. A serving_id belongs to one reading.
+- Read the playbook again for each task: its text changes. A serving_id belongs to one read.
 - Never put secrets or personal data into a report.
 - A tool that you do not see is one that your key may not use: tell your user.
 - An error text says what to do. If the answer to a report was lost, send it again with the same \

@@ -206,16 +206,16 @@ def reason_for(trial: Trial, verdict: str) -> str:
         f"{trial.newest_successes} of {trial.newest_tasks} tasks succeeded{newest}, "
         f"{trial.stable_successes} of {trial.stable_tasks}{stable}."
     )
-    chance = f"such evidence would come in at most 1 trial of {trial.threshold}."
+    chance = f"evidence this strong would appear in at most 1 trial in {trial.threshold}."
     match verdict:
         case Trial.Verdict.WORSE:
-            return f"{figures} Were it no worse, {chance}"
+            return f"{figures} If it were no worse, {chance}"
         case Trial.Verdict.BETTER:
-            return f"{figures} Were it no better, {chance}"
+            return f"{figures} If it were no better, {chance}"
         case Trial.Verdict.NO_DIFFERENCE if trial.tally.is_split:
-            return f"{figures} One arm was reported more often than it was read: cannot tell."
+            return f"{figures} One arm was reported more often than it was read: no verdict."
         case Trial.Verdict.NO_DIFFERENCE:
-            return f"{figures} No difference was proven."
+            return f"{figures} No difference was found."
     return figures
 
 

@@ -74,7 +74,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
                 title="Revoke API keys",
                 action="revoke",
                 verb="Revoke",
-                consequence="Requests with these keys are refused from now on.",
+                consequence="Requests with these keys will be rejected.",
             )
         by, reason = request_principal(request), f"By staff: {form.cleaned_data['reason']}"
         apply_action(

@@ -45,7 +45,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     list_filter = (OwnerFilter.by("owner_id"), "action", ActorFilter, "subject")
     date_hierarchy = "at"
     search_fields = ("actor", "=subject_id", "=key_prefix", "=request_id")
-    search_help_text = "E-mail, id of a row, prefix of a key, or id of a request"
+    search_help_text = "Email, ID of a row, prefix of a key, or ID of a request"
     csv_columns = (
         *("at", "action", "actor", "actor_id", "key_prefix", "owner", "owner_id"),
         *("subject", "subject_id", "detail", "request_id"),

@@ -156,7 +156,7 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
                 title="Disable accounts",
                 action="disable",
                 verb="Disable",
-                consequence="Refuses sessions, keys, tokens and apps at once. Nothing is deleted.",
+                consequence="Blocks sessions, keys, tokens and apps at once. Nothing is deleted.",
             )
         by, reason = request_principal(request), form.cleaned_data["reason"]
         apply_action(
@@ -203,7 +203,7 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
         rows=lambda rows: rows.filter(second_factor_required=True),
     )
 
-    @admin.action(description="Delete for good, at their request…", permissions=["delete_rows"])
+    @admin.action(description="Delete permanently, at their request…", permissions=["delete_rows"])
     def erase(self, request: HttpRequest, rows: QuerySet[User]) -> HttpResponse | None:
         form = EraseForm(request.POST if "apply" in request.POST else None, users=list(rows))
         if not form.is_valid():
@@ -214,9 +214,9 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
                 rows,
                 form=form,
                 lines=[f"{user}: {words}" for user, words in zip(form.users, counts, strict=True)],
-                title="Delete accounts for good",
+                title="Delete accounts permanently",
                 action="erase",
-                verb="Delete for good",
+                verb="Delete permanently",
                 consequence="Deletes their playbooks, outcomes, keys and usage. This cannot be "
                 "undone. To block a user, disable the account instead.",
             )

@@ -35,7 +35,7 @@ class TokenRefreshSerializer(serializers.Serializer[Any]):
 
 class TokensSerializer(serializers.Serializer[Any]):
     access = serializers.CharField(help_text="Send it as `Authorization: Bearer …`.")
-    refresh = serializers.CharField(help_text="Valid for one call of /auth/refresh.")
+    refresh = serializers.CharField(help_text="Valid for one call to /auth/refresh.")
     expires_in = serializers.IntegerField(help_text="Lifetime of `access` in seconds.")
     token_type = serializers.CharField(default="Bearer")
 

@@ -73,9 +73,9 @@ def try_llm_key(*, user: User) -> None:
         headers=headers,
     )
     if found.status in {401, 403}:
-        raise Invalid("The endpoint refuses this key.", code="llm_key_refused")
+        raise Invalid("The endpoint rejected this key.", code="llm_key_refused")
     if found.status != 200:
-        raise Invalid(f"The endpoint answered {found.status}. Is its base URL right?")
+        raise Invalid(f"The endpoint answered {found.status}. Check the base URL.")
 
 
 def llm_credential_for(*, user_id: UUID) -> LlmCredential | None:

@@ -55,10 +55,10 @@ def verify_email(
         with transaction.atomic():
             user.save(update_fields=["email", "pending_email", "email_verified", "updated_at"])
             if is_first:
-                revoke_credentials(user=user, reason="The address was proved.", keep=keep)
+                revoke_credentials(user=user, reason="The address was confirmed.", keep=keep)
             record(action="verify_email", by=user, subject=user, changed=changed)
     except IntegrityError:
-        raise Invalid("Another account uses this address now.") from None
+        raise Invalid("Another account now uses this address.") from None
     if changed:
         send_email("security_notice", to=old, what="Your email was changed", account=email)
     return user
@@ -73,7 +73,7 @@ def request_email_change(*, user: User, email: str, site: str) -> None:
     _require_enrolled_second_factor(user)
     email = clean_email(email)
     if email == user.email:
-        raise Invalid.field("email", "This is already your address.")
+        raise Invalid.field("email", "This is already your email address.")
     consume_rate_limit("send_mail", str(user.pk))
     with transaction.atomic():
         user.pending_email = email

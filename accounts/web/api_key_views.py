@@ -60,7 +60,7 @@ def revoke_key(request: UserRequest, pk: str) -> HttpResponse:
         return redirect("accounts:keys")
     question = {
         "question": f"Revoke the key “{key.name}”?",
-        "consequence": "Requests with it are refused from now on.",
+        "consequence": "Requests with it will be rejected.",
         "verb": "Revoke",
     }
     return confirm_page(request, form, question)

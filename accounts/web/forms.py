@@ -151,7 +151,7 @@ class DeleteAccountForm(ServiceForm):
     def clean(self) -> dict[str, Any]:
         typed = (super().clean() or {}).get("email", "")
         if typed and typed.lower() != self.wanted:
-            self.add_error("email", "This is not the email of this account.")
+            self.add_error("email", "This isn't your account's email.")
         return {}
 
 

@@ -28,8 +28,8 @@ class LimitAdmin(AuditedAdmin):
     search_fields = ("user__email", "=playbook_id", "plan__name")
     date_hierarchy = "updated_at"
     fieldsets = (
-        ("Whom it limits", {"fields": ("scope", "user", "playbook_id")}),
-        ("What it limits", {"fields": ("unit", "window", "amount", "until")}),
+        ("Applies to", {"fields": ("scope", "user", "playbook_id")}),
+        ("Limit", {"fields": ("unit", "window", "amount", "until")}),
         ("At the limit", {"fields": ("stops", "warn_percent")}),
     )
     csv_columns = (

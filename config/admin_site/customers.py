@@ -43,7 +43,7 @@ LISTINGS = (
         ("playbook", "status", "error_code", "wait_reason", "created_at"),
         ("playbook",),
     ),
-    Listing("Limits of their own", Limit, "user", ("unit", "window", "amount")),
+    Listing("Custom limits", Limit, "user", ("unit", "window", "amount")),
     Listing("Audit log", AuditEntry, "owner_id", ("action", "actor", "request_id", "at")),
 )
 

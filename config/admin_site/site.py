@@ -30,17 +30,16 @@ from core.http.reauthentication import ask_to_reauthenticate
 GROUPS: dict[str, tuple[str, ...]] = {
     "Evolution": (
         *("EvolutionJob", "Outcome", "Reflection", "TrainingRun"),
+        *("AgentSession", "SessionMessage", "Case", "CaseRun"),
         *("ProviderCircuit", "WorkerHeartbeat", "Incident"),
     ),
-    "Playbooks": ("Playbook", "ReviewItem", "Version", "Delta", "Bullet", "Vote", "Section"),
+    "Playbooks": (
+        *("Playbook", "ReviewItem", "Version", "Trial", "Delta", "Bullet", "Vote", "Section"),
+        "ShareLink",
+    ),
     "Users and keys": (
-        "User",
-        "ApiKey",
-        "ConnectedApp",
-        "LlmKey",
-        "WebhookEndpoint",
-        "WebhookDelivery",
-        "AuditEntry",
+        *("User", "ApiKey", "ConnectedApp", "ClientActivity", "LlmKey"),
+        *("WebhookEndpoint", "WebhookDelivery", "AuditEntry"),
     ),
     "Cost": ("UsageRecord", "PriceOverride", "Limit"),
     "Plans and payment": ("BillingAccount", "Plan", "QuotaPeriod", "StripeEvent"),

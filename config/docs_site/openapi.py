@@ -40,10 +40,10 @@ TAGS = {
     "evidence": "Success rates and costs by version.",
     "shares": "Read-only links to a version diff or the evidence.",
     "evolutions": "Turn outcomes into a new version, and follow the job.",
-    "sources": "Who taught a playbook; revert what one source taught.",
+    "sources": "List who taught a playbook; revert what one source taught.",
     "sessions": "Transcripts of agents, which become outcomes.",
-    "search": "Find your rows and documentation by their words.",
-    "webhook": "Where the events of the account are sent.",
+    "search": "Search your data and the documentation.",
+    "webhook": "Where the account's events are sent.",
     "usage": "Tokens and cost of model calls.",
     "billing": "Plan, limits, budgets and payment.",
 }

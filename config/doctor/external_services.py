@@ -59,9 +59,9 @@ def check_mail() -> Finding:
     """The mail server accepts the login; no e-mail is sent."""
     if not settings.EMAIL_BACKEND.endswith("smtp.EmailBackend"):
         if settings.LOCAL:
-            return ok("e-mail is written to the server's output")
-        advice = "Set EMAIL_URL: without e-mail no password can be reset."
-        return warning("e-mail is written to the server's output", advice)
+            return ok("emails are written to the server's output")
+        advice = "Set EMAIL_URL: without email no password can be reset."
+        return warning("emails are written to the server's output", advice)
     where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
     server = get_connection()
     try:

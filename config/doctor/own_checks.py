@@ -75,7 +75,7 @@ def _warnings() -> Iterator[str]:
         return
     names = set(settings.ALLOWED_HOSTS)
     if "*" in names:
-        yield "ALLOWED_HOSTS=* lets links in e-mail lead to any host that a request names"
+        yield "ALLOWED_HOSTS=* lets links in emails lead to any host that a request names"
     elif not names - LOCAL_NAMES:
         yield "ALLOWED_HOSTS has only this machine: no other can reach it"
     elif not settings.HTTPS:

@@ -116,7 +116,7 @@ class SearchViewSet(BaseViewSet):
     @operation(
         Scope.READ,
         SearchResultsSerializer,
-        parameters=[OpenApiParameter("q", description="Words, each to be found.")],
+        parameters=[OpenApiParameter("q", description="Search terms; all must match.")],
     )
     def search(self) -> dict[str, Sequence[SearchResult]]:
         """Find playbooks, bullets, outcomes and versions of yours, and documentation."""

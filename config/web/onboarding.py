@@ -75,11 +75,10 @@ def onboarding_context(user: User, *, steps: list[Step], mcp_url: str) -> dict[s
     if name == "playbook":
         starters = Playbook.objects.starters().active().with_counts().order_by("name")
         context["starters"] = starters[:STARTERS_SHOWN]
-    elif name == "connect":
+    elif name:
         context["automatic"] = connect_command(mcp_url)
         clients = [BY_SLUG[slug] for slug in FIRST_CLIENTS if slug in BY_SLUG]
         context["snippets"] = [(one, one.snippets["key"].fill(mcp_url)) for one in clients]
-    elif name:
         own = Playbook.objects.for_user(user).active().with_counts()
         context["playbook"] = own.order_by("-updated_at").first()
     else:

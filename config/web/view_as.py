@@ -21,7 +21,7 @@ SESSION_KEY, SECONDS = "view_as", 30 * 60
 # Not settings, keys or consent pages: nothing there helps to see what a playbook does.
 NAMESPACES = frozenset(("playbooks", "evolution", "billing"))
 WRITES = re.compile(r"\s*(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
-READ_ONLY = "You see this account as {email} does, and cannot change it. Stop viewing first."
+READ_ONLY = "You’re viewing this account as {email}, read-only. Stop viewing first."
 DEMO_KEY = "demo"
 # Not the demo account's settings, sessions or activity: they would show its other visitors.
 DEMO_NAMESPACES = NAMESPACES | {"mcp_bridge"}
@@ -113,5 +113,5 @@ def viewed_user(request: HttpRequest) -> User | None:
 
 def _refuse_writes(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
     if WRITES.match(sql):
-        raise Forbidden("This page changes something, so it cannot be viewed.", code="read_only")
+        raise Forbidden("This page makes changes, so it can’t be viewed.", code="read_only")
     return execute(sql, params, many, context)

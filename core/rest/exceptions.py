@@ -72,7 +72,7 @@ def to_ace_error(error: Exception) -> AceError | None:
         case Http404():
             return _error(404, "not_found", "Nothing at this URL.")
         case PermissionDenied():
-            return _error(403, "forbidden", "This is not allowed.")
+            return _error(403, "forbidden", "This isn't allowed.")
         case exceptions.APIException():
             return _error(error.status_code, _error_code(error), str(error.detail))
         case _:
@@ -137,6 +137,6 @@ def _malformed_id(path: str) -> str:
 @csrf_exempt
 def route_not_found(request: HttpRequest, rest: str = "") -> HttpResponse:
     """The 404 of every unknown URL under /api/v1, authenticated or not."""
-    message = _malformed_id(request.path) or "There is no such route. See /api/docs."
+    message = _malformed_id(request.path) or "No such route. See /api/docs."
     error = _error(404, "not_found", message)
     return JsonResponse(error_body(error), status=error.status)

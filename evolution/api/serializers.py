@@ -290,7 +290,7 @@ class LedgerRowSerializer(serializers.Serializer[Any]):
 
 
 class LedgerSerializer(serializers.Serializer[Any]):
-    """Seen together, not cause: a bullet that is cited on hard tasks looks harmful."""
+    """Correlation, not causation: a bullet that is cited on hard tasks looks harmful."""
 
     results = LedgerRowSerializer(many=True)
 

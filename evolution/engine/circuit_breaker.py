@@ -23,15 +23,13 @@ OUTAGE_CODES = frozenset({"timeout", "connection", "provider_fault", "not_a_comp
 """Codes that say the provider is down. A rate limit or a bad answer does not: the provider
 has answered."""
 REFUSAL_MESSAGES = {
-    "key_refused": "The provider refused the API key. Set a valid one.",
+    "key_refused": "The provider rejected the API key. Set a valid one.",
     "quota_used_up": "The provider's quota is used up. Add credit there, or use another key.",
-    "not_allowed": (
-        "The provider does not let this API key use the model. Use another key or model."
-    ),
+    "not_allowed": ("This API key can't use the model. Use another key or model."),
     "not_found": (
-        "The provider has no such model or address. Check the model's name and the base URL."
+        "The provider doesn't know this model or URL. Check the model name and the base URL."
     ),
-    "redirected": "The base URL redirects. Set it to the address where that leads.",
+    "redirected": "The base URL redirects. Set it to the redirect's target.",
 }
 MODEL_CODES = frozenset({"not_allowed", "not_found"})
 """Refusals of one model, which leave other models of the same key alone."""
@@ -103,6 +101,6 @@ class Circuit:
             return refusal_error(self.code, retry_after=seconds)
         return CallHeldBack(
             "provider_down",
-            "The provider has not answered for a while. The next try comes by itself.",
+            "The provider has not answered for a while. It is retried automatically.",
             retry_after=seconds,
         )

@@ -98,9 +98,7 @@ def ask_model(llm: LLM, request: LLMRequest[AnswerT]) -> ParsedAnswer[AnswerT]:
     if isinstance(read, str):
         text, read = talk.turn(request.messages)
     if isinstance(read, str):
-        raise AnswerError(
-            "malformed", f"The model's reply did not fit, even after a repair: {read}"
-        )
+        raise AnswerError("malformed", f"The model's reply was invalid, even after a retry: {read}")
     return ParsedAnswer(read, talk.tokens, request)
 
 

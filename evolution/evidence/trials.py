@@ -14,18 +14,18 @@ MOST_STEPS = 40
 HELPS = {
     Trial.Verdict.BETTER: "{} helps",
     Trial.Verdict.WORSE: "{} does harm",
-    Trial.Verdict.NO_DIFFERENCE: "Cannot tell whether {} helps",
+    Trial.Verdict.NO_DIFFERENCE: "No clear result on whether {} helps",
     Trial.Verdict.STOPPED: "The trial of {} was stopped",
 }
 POWER = {
-    Trial.Kind.VERSION: "A version that is 40 points worse is found in nearly every trial, "
-    "20 points in 8 of 10, 10 points in 4 of 10. One that is no worse is taken back in at most "
-    "1 of {}.",
-    Trial.Kind.BULLET: "A bullet worth 10 points is found in 6 of 10 trials of 400 tasks, one "
-    "worth 5 points in 1 of 4; else the trial cannot tell. One without effect is called helpful in "
-    "at most 1 of {}.",
+    Trial.Kind.VERSION: "A trial catches a version that is 40 points worse nearly every time, 20 "
+    "points in 8 of 10, 10 points in 4 of 10. One that is no worse is taken back in at most 1 "
+    "of {}.",
+    Trial.Kind.BULLET: "A trial of 400 tasks detects a bullet worth 10 points in 6 of 10 cases, "
+    "one worth 5 points in 1 of 4; otherwise it is inconclusive. One without effect is called "
+    "helpful in at most 1 of {}.",
     Trial.Kind.BARE: "If 80% of tasks succeed with the playbook and 40% without, about 80 tasks "
-    "prove it; small differences are not found.",
+    "prove it; small differences are not detected.",
 }
 
 
@@ -53,7 +53,7 @@ def describe_trial(trial: Trial) -> str:
     if not trial.of_version:
         subject = trial.bullet_id or "the playbook"
         if trial.is_running:
-            return f"{_upper(subject)} is on trial: {counted}, cannot tell yet."
+            return f"{_upper(subject)} is on trial: {counted}, no result yet."
         return f"{_upper(HELPS[Trial.Verdict(verdict)].format(subject))}. {trial.reason}"
     if trial.is_gating:
         stable = trial.stable_version.number

@@ -60,7 +60,7 @@ def trigger_evolution(
         if running is not None:
             return TriggeredEvolution(running, is_new=False)
         if is_held_by_trial(locked):
-            raise Conflict("A trial is open. End it, then evolve.", code="trial_open")
+            raise Conflict("A trial is open. End it before you evolve.", code="trial_open")
         if not Outcome.objects.pending().filter(playbook=locked).exists():
             return TriggeredEvolution(None, is_new=False)
         consume_rate_limit("trigger_evolution", str(locked.pk))

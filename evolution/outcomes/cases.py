@@ -84,7 +84,9 @@ def add_cases(
 def keep_as_case(*, outcome: Outcome, by: Principal, target: str) -> Case | None:
     """The outcome's task with its right answer is a case; None if it is one already."""
     if not target.strip():
-        raise Invalid.field("target", "Type the right answer: without one nothing can be checked.")
+        raise Invalid.field(
+            "target", "Enter the right answer: without one, nothing can be checked."
+        )
     sample = Sample(Question("", outcome.task_description), target.strip())
     return next(iter(_store_cases(outcome.playbook, by, [sample], outcome=outcome)), None)
 
@@ -240,7 +242,7 @@ def decide_gate(playbook: Playbook) -> None:
         return
     refused, counted = judge_answers(cases, runs)
     if refused:
-        act_on_harm(trial, playbook, reason=f"Refused before anybody read it: {counted}")
+        act_on_harm(trial, playbook, reason=f"Rejected before anyone read it: {counted}")
     else:
         begin_trial(trial, playbook, gate=f"Checked: {counted}")
 

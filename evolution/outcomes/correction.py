@@ -51,7 +51,7 @@ def correct_outcome(
     came_by = {outcome.api_key_id, outcome.app_id}
     if not by.is_person and getattr(by.api_key or by.app, "pk", None) not in came_by:
         raise Forbidden(
-            "This outcome came by another key or app. Correct it by its reference.",
+            "This outcome was reported by another key or app. Correct it by its reference.",
             code="other_reporter",
         )
     return _correct(outcome, by, status, notes, ref)

@@ -19,8 +19,8 @@ from evolution.outcomes.cases import count_in_trial, record_answer
 from playbooks.models import Playbook
 
 INSERT_OUTCOME = CompiledInsert()
-CASE_NOTE = "This answers a case: it counts in the check of a version, and teaches nothing."
-RATE_WARNING = "Many reports this hour: stored, and evolved with the next ones or when time is up."
+CASE_NOTE = "This answers a case: it counts toward a version check and isn't learned from."
+RATE_WARNING = "Many reports this hour: this one is stored and will be in a later evolution."
 
 
 @dataclass(frozen=True)

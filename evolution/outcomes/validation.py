@@ -49,7 +49,7 @@ def clean_report(
     }
     clean = {name: clean_field(name, text, limit) for name, (text, limit) in texts.items()}
     if not clean["task_description"].strip():
-        raise Invalid.field("task_description", "Say in a sentence what the task was.")
+        raise Invalid.field("task_description", "Describe the task in one sentence.")
     clean_choice("outcome", outcome, Outcome.Status.values)
     clean_choice("signal", signal, Outcome.Signal.values)
     if cost_usd is not None and not 0 <= cost_usd < MAX_COST_USD:
@@ -113,7 +113,7 @@ def _reading_fields(
             read = read_serving_token(serving_id, playbook=playbook, principal=by)
         except Invalid:
             warnings.append(
-                "serving_id: not of a reading of yours of this playbook; the current version is"
+                "serving_id: not from one of your reads of this playbook; the current version is"
                 " assumed. Copy it unchanged from get_playbook."
             )
         else:

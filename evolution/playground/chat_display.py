@@ -16,7 +16,7 @@ from playbooks.services.loading import document_of
 
 MAX_MESSAGES = 100
 """Messages of a side on its page; the session has all of them."""
-INTERRUPTED_NOTE = "The provider broke off in the middle of this answer."
+INTERRUPTED_NOTE = "The provider's response broke off."
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def begin_turn(*, session: AgentSession, by: Principal, question: str) -> ChatTu
     # Checked again: the user's own key may be gone since the chat began.
     model_access(by.user).check_model(session.model)
     if not session.is_open:
-        raise Conflict("This chat is closed. Start another.", code="session_closed")
+        raise Conflict("This chat is closed. Start a new one.", code="session_closed")
     requests = [_request(session, by, question, limits) for limits in (FULL_LIMITS, SHORT_LIMITS)]
     consume_rate_limit("ask_playground", str(by.user.pk))
     return ChatTurn(session, question, requests)

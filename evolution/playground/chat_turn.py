@@ -164,7 +164,7 @@ class ChatTurn:
     def _store(self, text: str, usage: UsageRecord | None, error: str) -> TurnResult:
         """Store the question and its answer; a question without any answer is not kept."""
         if not text:
-            return TurnResult(None, error or "The model gave an empty answer.")
+            return TurnResult(None, error or "The model returned an empty answer.")
         session, tokens = self.session, usage.total_tokens if usage else 0
         messages = [
             NewMessage(Role.USER, self.question),

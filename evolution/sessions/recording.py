@@ -93,7 +93,7 @@ def add_messages(*, session: AgentSession, messages: Sequence[NewMessage]) -> li
     with transaction.atomic():
         locked = _lock(session)
         if not locked.is_open:
-            raise Conflict("This session is closed. Open another.", code="session_closed")
+            raise Conflict("This session is closed. Open a new one.", code="session_closed")
         rows = clean_messages(locked, messages)
         SessionMessage.objects.bulk_create(rows)
         locked.message_count += len(rows)
@@ -147,7 +147,9 @@ def _version_for(
         return version_of(playbook, number)
     read = read_serving_token(serving_id, playbook=playbook, principal=by).version
     if number not in {None, read.number}:
-        raise Invalid.field("version", "The serving_id is of another version. Send one of both.")
+        raise Invalid.field(
+            "version", "The serving_id belongs to another version. Send only one of the two."
+        )
     return read
 
 

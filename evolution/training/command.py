@@ -54,7 +54,7 @@ from playbooks.models import Playbook, Version
 STOPPED, COST_STOPPED = 1, 3
 """Exit codes of a run that can be resumed."""
 DAY = 86_400.0
-RESUME = "The run is kept: give the same command with --resume."
+RESUME = "The run is saved: run the same command with --resume to continue."
 ENVIRONMENTS = (
     "who says what is right: `auto` (by the targets), `answer`, `exact`, `number`, `list`, "
     "`call:package.module:function`, `run:program arguments` (no shell; JSON on stdin), or "
@@ -89,7 +89,7 @@ class TrainingCommand(BaseCommand):
         add = parser.add_argument
         add("--dataset", required=True, type=Path, help="JSON Lines: context/question and target")
         add("--playbook", required=True, help="its id, or its name")
-        add("--rounds", type=positive, default=1, help="attempts at a sample, at most (1)")
+        add("--rounds", type=positive, default=1, help="maximum attempts per sample (1)")
         add("--environment", default="auto", help=ENVIRONMENTS)
         add("--environment-seconds", type=seconds, default=10, help="time limit of `run:` (10)")
         add("--agent", default="", help="`run:program arguments` that does the tasks")
@@ -101,9 +101,13 @@ class TrainingCommand(BaseCommand):
             help="learn from checks and traces, never from labels",
         )
         add("--json", action="store_true", help="a line for each step, and the summary, to stdout")
-        add("--resume", action="store_true", help="go on with the last unfinished run")
-        add("--max-cost-usd", type=dollars, help="make no call that could go over it")
-        add("--dry-run", action="store_true", help="check everything, ask nobody, write nothing")
+        add("--resume", action="store_true", help="continue the last unfinished run")
+        add("--max-cost-usd", type=dollars, help="make no call that could exceed it")
+        add(
+            "--dry-run",
+            action="store_true",
+            help="check everything; call no model and write nothing",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -161,7 +165,7 @@ class TrainingCommand(BaseCommand):
         except KeyboardInterrupt:
             runs.stop_training(training=training, reason="stopped by hand")
             raise CommandError(
-                "Stopped. Give the same command with --resume.", returncode=130
+                "Stopped. Run the same command with --resume to continue.", returncode=130
             ) from None
         try:
             self._finish(training, adapted)
@@ -328,7 +332,7 @@ def refuse_unpriced() -> None:
     unknown = sorted(model for model in models if price_in_usd(model, 1, 1) is None)
     if unknown:
         raise Invalid(
-            f"No price is known for {', '.join(unknown)}, so a limit on cost cannot be held. "
+            f"No price is known for {', '.join(unknown)}, so a cost limit can’t be enforced. "
             "Add a price override in the admin (0 for a model of your own), use a model with a "
             "known price, or leave --max-cost-usd out."
         )

@@ -110,7 +110,7 @@ class StoredPlaybook:
                 if error.code != "busy" or self._wait(POLL_SECONDS):
                     raise
         raise TrainingStopped(
-            "Another evolution of this playbook does not end. Cancel it, or start the worker."
+            "Another evolution of this playbook isn’t finishing. Cancel it, or start the worker."
         )
 
     def _pause(self, job: EvolutionJob) -> None:
@@ -249,7 +249,7 @@ def _taken_over(training: Training, job: EvolutionJob, ids: Sequence[UUID]) -> E
     # A cancel or a failure while the training was away has released its outcomes.
     rebind_outcomes(training, job, ids)
     if Outcome.objects.filter(pk__in=ids, job=job, processed_at=None).count() < len(ids):
-        message = "Another evolution has learnt from outcomes of this batch meanwhile."
+        message = "Another evolution has since learned from outcomes in this batch."
         mark_failed(job, code="outcomes_taken", message=message)
     else:
         job.requeue_unchanged(now=database_now())

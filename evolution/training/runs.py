@@ -27,7 +27,7 @@ class RunTakenOver(AceError):
     status = 409
 
     def __init__(self) -> None:
-        super().__init__("Another process goes on with this training, or began a new one.")
+        super().__init__("Another process has resumed this training or started a new one.")
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ def resume_training(*, playbook: Playbook, kind: str, config: dict[str, Any]) ->
         )
         if other:
             raise Conflict(
-                f"The training was begun with another {', '.join(other)}. Give the same again, "
-                "or leave --resume out to begin anew."
+                f"The training was started with another {', '.join(other)}. Use the same again, "
+                "or leave --resume out to start over."
             )
         run.resume_run()
         run.save()

@@ -38,7 +38,7 @@ class ReportForm(ServiceForm):
     bullet_ids = forms.CharField(
         label="Bullets used",
         required=False,
-        help_text="Ids such as str-00001, separated by commas or spaces.",
+        help_text="IDs such as str-00001, separated by commas or spaces.",
     )
     reasoning_trace = forms.CharField(
         label="Trace",

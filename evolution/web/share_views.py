@@ -25,9 +25,11 @@ NUMBER: dict[str, Any] = {"required": False, "min_value": 1, "max_value": 2**31 
 
 class ShareForm(ServiceForm):
     kind = forms.ChoiceField(label="What to share", choices=ShareLink.Kind.choices)
-    version = forms.IntegerField(**NUMBER, help_text="Of a diff; by default the current one.")
+    version = forms.IntegerField(
+        **NUMBER, help_text="For a version diff. Defaults to the current one."
+    )
     against = forms.IntegerField(
-        **NUMBER, label="Compared with version", help_text="By default the one before."
+        **NUMBER, label="Compared with version", help_text="Defaults to the one before."
     )
     days = forms.TypedChoiceField(label="Expires after", coerce=int, choices=DAYS, initial=30)
 
@@ -53,7 +55,7 @@ def shares(request: UserRequest, pk: str) -> HttpResponse:
 def revoke(request: UserRequest, pk: str) -> HttpResponse:
     link = ShareLink.objects.for_user(request.user).select_related("playbook").fetch(pk)
     revoke_share_link(link=link, by=Principal.of(request.user))
-    add_success_message(request, "Link revoked. Nobody can open it any more.")
+    add_success_message(request, "Link revoked. Nobody can open it anymore.")
     return redirect("evolution:shares", link.playbook_id)
 
 

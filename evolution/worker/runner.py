@@ -148,7 +148,7 @@ class Worker:
         with self._lock:
             hung = [one for one, at in self.running.items() if time.monotonic() - at > limit]
         for claim in hung:
-            logger.error("evolution %s does not end: restarting the worker", claim.job_id)
+            logger.error("evolution %s does not finish: restarting the worker", claim.job_id)
         return bool(hung)
 
     def _repeat(self, chore: Callable[[], dict[str, int] | None], seconds: float) -> None:

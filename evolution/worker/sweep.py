@@ -207,7 +207,7 @@ def watch_incidents() -> int:
 def find_faults(now: datetime) -> Iterator[Incident]:
     """What is wrong now, or ended within a day."""
     for circuit in ProviderCircuit.objects.open(now).filter(is_user_key=False):
-        text = f"No call is made to {circuit.label}: {circuit.code}."
+        text = f"Calls to {circuit.label} are paused: {circuit.code}."
         yield Incident(kind=Kind.PROVIDER_DOWN, key=circuit.key, text=text)
     yield from _job_faults(now)
     worse = Trial.objects.filter(

@@ -70,8 +70,8 @@ OutcomeId = Annotated[
 PlaybookQuery = Annotated[
     Text,
     Field(
-        description="One or two words of name or description; the closest if none has all."
-        " Default: all playbooks."
+        description="One or two words from the name or description; the closest matches if none has"
+        " all. Default: all playbooks."
     ),
 ]
 EvolutionQuery = Annotated[
@@ -123,7 +123,7 @@ ReadTask = Annotated[
 ]
 TaskKey = Annotated[
     Text,
-    Field(description="Your own name of the task, if you read it again: you get the same advice."),
+    Field(description="Your own name for the task; reading it again returns the same advice."),
 ]
 TaskDescription = Annotated[
     Text,

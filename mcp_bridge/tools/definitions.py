@@ -29,7 +29,7 @@ __all__ = ["TOOLS"]
 LONG_RESULT = {"anthropic/maxResultSizeChars": 400_000}
 # Codex cuts the middle out of a result near 10,000 tokens; better to leave out the least useful.
 CODEX_TOKENS = 9_000
-NO_MATCH = "No playbook matches all words. These are what there is, closest first."
+NO_MATCH = "No playbook matches all words. These come closest."
 OWN_PLAYBOOK = CompiledLookup(lambda by: Playbook.objects.for_user(by))
 # With its current text; starters too.
 READABLE_PLAYBOOK = CompiledLookup(

@@ -31,7 +31,7 @@ from playbooks.starters import loader
 
 
 class NewPlaybookForm(ServiceForm):
-    owner = forms.EmailField(label="Owner", help_text="E-mail of the account that gets it.")
+    owner = forms.EmailField(label="Owner", help_text="Email of the account that gets it.")
     name = forms.CharField(max_length=120)
     description = forms.CharField(max_length=1000, required=False)
     content = forms.CharField(

@@ -62,14 +62,14 @@ class PlaybookUpdateSerializer(BasePlaybookNameSerializer):
         min_value=1,
         max_value=MAX_TOKEN_BUDGET,
         default=16_000,
-        help_text="Most tokens that agents read.",
+        help_text="Maximum length of what agents read, in tokens.",
     )
     outcome_threshold = serializers.IntegerField(
         min_value=1,
         max_value=MAX_OUTCOME_THRESHOLD,
         allow_null=True,
         default=None,
-        help_text="Pending outcomes that start an evolution; null: the server's.",
+        help_text="How many pending outcomes start an evolution; null: the server's default.",
     )
     time_threshold_hours = serializers.IntegerField(
         min_value=0,
@@ -86,7 +86,8 @@ class PlaybookUpdateSerializer(BasePlaybookNameSerializer):
     trial_policy = serializers.ChoiceField(
         choices=TrialPolicy.choices,
         required=False,
-        help_text="A worse new version is taken back, only told to you, or not looked for.",
+        help_text="What happens to a worse new version: it is taken back, only reported to you, "
+        "or not looked for.",
     )
     status = serializers.ChoiceField(
         choices=Playbook.Status.choices, required=False, help_text="`active` restores."

@@ -59,7 +59,7 @@ class CollapseGuard(AceError):
 
     def __init__(self) -> None:
         super().__init__(
-            "This evolution would remove more than 20% of the playbook, so it was refused. "
+            "This evolution would remove more than 20% of the playbook, so it was rejected. "
             "Remove wrong bullets by hand, then run it again; the outcomes are kept."
         )
 

@@ -32,7 +32,7 @@ from playbooks.services.validation import NAME_LIMIT
 from playbooks.trials import assign_arm
 
 MAX_AMBIGUOUS_IDS = 5
-CONTROL_READING = "Control reading: work without the playbook, then report as always.\n"
+CONTROL_READING = "Control read: work without the playbook, then report as usual.\n"
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def decode_serving(token: str) -> tuple[str, int, bytes, bytes]:
     """
     found = SERVING_ID.fullmatch(token[:60].strip(" `'\"\n"))
     if found is None:
-        raise Invalid.field("serving_id", "Send the serving_id of your own reading, or none.")
+        raise Invalid.field("serving_id", "Send the serving_id of your own read, or leave it out.")
     raw = b64_decode(found[2].encode())
     size = 3 if len(raw) == 12 else 3 + UNIT_BYTES
     return found[1], int.from_bytes(raw[:3], "big") % CASE, raw[:size], raw[size:]
@@ -111,4 +111,4 @@ def read_serving_token(token: str, *, playbook: Playbook, principal: Principal) 
                 bits = int.from_bytes(payload[:3], "big")
                 arm = Arm.NEWEST if bits & NEWEST else Arm.STABLE
                 return Serving(version, trial, payload[3:].hex(), arm, bool(bits & CASE))
-    raise Invalid.field("serving_id", "Send the serving_id of your own reading, or none.")
+    raise Invalid.field("serving_id", "Send the serving_id of your own read, or leave it out.")

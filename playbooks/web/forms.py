@@ -37,7 +37,7 @@ class PlaybookForm(ServiceForm):
 
 class ImportForm(PlaybookForm):
     name = forms.CharField(
-        max_length=120, required=False, help_text="Empty: the name inside the text."
+        max_length=120, required=False, help_text="Leave empty to use the name in the text."
     )
     file = forms.FileField(
         label="File",
@@ -124,9 +124,9 @@ class SettingsForm(PlaybookForm):
         choices=[
             ("act", "Take it back and email me"),
             ("tell", "Only email me"),
-            ("off", "Don't look: every reading gets the newest version"),
+            ("off", "No trials: agents always get the newest version"),
         ],
-        help_text="A new version is tried on half of the readings.",
+        help_text="A new version is served to half of the reads first.",
     )
 
     @classmethod

@@ -106,7 +106,7 @@ def test_what_a_bad_outcome_taught_is_taken_back_after_a_look(
 
 def test_an_unusable_evolution_list_stays_read_only(desk: AdminClient, world: World) -> None:
     page = desk.row(world.failed)
-    assert "The provider refused the API key." in page
+    assert "The provider rejected the API key." in page
     assert 'name="_save"' not in page
 
 

@@ -52,7 +52,7 @@ def test_factors_of_a_lost_device_can_be_removed(desk: AdminClient, alice: User)
 
 def test_an_account_is_deleted_at_its_owners_request(desk: AdminClient, world: World) -> None:
     assert "This cannot be undone" in desk.act("erase", world.owner)
-    typed = {"apply": "Delete for good", "confirmation": world.owner.email}
+    typed = {"apply": "Delete permanently", "confirmation": world.owner.email}
     sent = typed | {"confirmation": "yes", "action": "erase", "_selected_action": world.owner.pk}
     refused = desk.client.post("/admin/accounts/user/", sent)
     assert (refused.status_code, User.objects.filter(pk=world.owner.pk).count()) == (400, 1)

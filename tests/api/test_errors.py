@@ -129,8 +129,8 @@ def test_a_missing_key_differs_from_a_wrong_one(db: None) -> None:
     [
         ("/playbooks/abc", "“abc” is not an id (a UUID)"),
         ("/playbooks/{}/versions/latest/diff", "“latest” is not a version number"),
-        ("/nonsense", "There is no such route"),
-        ("/playbooks/{}/nonsense", "There is no such route"),
+        ("/nonsense", "No such route"),
+        ("/playbooks/{}/nonsense", "No such route"),
     ],
 )
 def test_a_bad_id_is_told_from_a_bad_route(alice: User, path: str, said: str) -> None:
@@ -140,7 +140,7 @@ def test_a_bad_id_is_told_from_a_bad_route(alice: User, path: str, said: str) ->
 
 def test_a_post_to_a_bad_route_is_not_taken_for_a_form(db: None) -> None:
     answer = Client(enforce_csrf_checks=True).post("/api/v1/nonsense", {})
-    assert "There is no such route" in error_of(answer, 404)["message"]
+    assert "No such route" in error_of(answer, 404)["message"]
 
 
 def test_an_unknown_choice_is_answered_with_the_choices(alice: User, playbook: Playbook) -> None:

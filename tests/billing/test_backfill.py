@@ -137,5 +137,5 @@ def test_it_can_be_limited_to_days_and_a_model(
     tomorrow = datetime.now(UTC).date() + timedelta(days=1)
     assert "0 of 0" in run("--since", str(tomorrow), capsys=capsys)
     assert "5 of 5" in run("--until", str(tomorrow), "--model", "our-own-7b", capsys=capsys)
-    with pytest.raises(CommandError, match="not a day"):
+    with pytest.raises(CommandError, match="not a date"):
         run("--since", "soon", capsys=capsys)

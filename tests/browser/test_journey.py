@@ -14,7 +14,7 @@ from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob
 from evolution.worker.tasks import run_evolution
 from playbooks.starters.loader import load_starters
-from tests.factories import PASSWORD, make_outcome, make_playbook
+from tests.factories import PASSWORD, make_key, make_outcome, make_playbook
 from tests.harness.browser_page import BrowserPage
 
 
@@ -78,7 +78,7 @@ def evolve(page: Page) -> None:
     assert run_evolution(str(EvolutionJob.objects.get().pk)) == "completed"
 
 
-def make_key(page: Page) -> str:
+def create_key(page: Page) -> str:
     page.get_by_role("link", name="API keys").click()
     page.get_by_label("Name").fill("laptop")
     page.get_by_label("Evolve:").check()
@@ -100,7 +100,7 @@ def test_from_registering_to_a_new_version(watch: BrowserPage, transactional_db:
     # Nobody reloads: the page asks by itself until the end, and then no more.
     page.get_by_role("link", name="version 5").click()
     expect(page.get_by_text("Search for the old name in strings too.").first).to_be_visible()
-    secret = make_key(page)
+    secret = create_key(page)
     watch.look("key-made")
     page.get_by_role("link", name="Done").click()
     expect(page.locator("#secret")).to_have_count(0)
@@ -120,8 +120,35 @@ def test_the_same_without_javascript(
     evolve(page)
     page.reload()
     page.get_by_role("link", name="version 5").click()
-    make_key(page)
+    create_key(page)
     page.context.close()
+
+
+def test_a_newcomer_sees_the_first_diff_after_six_clicks(
+    watch: BrowserPage, alice: User, transactional_db: None
+) -> None:
+    """As after `make run`: a login and a key that were printed, and no agent yet."""
+    make_key(alice)
+    load_starters()
+    page, clicks = watch.page, []
+    page.expose_function("clicked", clicks.append)
+    page.add_init_script("addEventListener('click', e => e.isTrusted && clicked(e.type), true)")
+    watch.go("/login")
+    page.get_by_label("Email").fill(alice.email)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Clone Coding agent").click()
+    page.get_by_role("link", name="Record an outcome yourself").click()
+    page.get_by_label("Task").fill("Rename a module")
+    page.get_by_label("Failure").check()
+    page.get_by_label("Notes").fill("Lesson: Search for the old name in strings too.")
+    page.get_by_role("button", name="Save outcome").click()
+    page.get_by_role("button", name="Evolve now").click()
+    expect(page.get_by_text("queued", exact=True)).to_be_visible()
+    run_evolution(str(EvolutionJob.objects.get().pk))
+    changed = page.get_by_role("region", name="What changed")
+    expect(changed).to_contain_text("Search for the old name in strings too.")
+    assert len(clicks) <= 6
 
 
 def test_a_finished_job_is_not_asked_about_again(

@@ -125,7 +125,7 @@ def test_a_fault_gives_the_question_back(
     write(page, "Why is it red?")
     page.get_by_role("button", name="Send").click()
     expect(page.get_by_role("alert")).to_have_text(
-        "The provider refused the API key. Set a valid one."
+        "The provider rejected the API key. Set a valid one."
     )
     expect(page.get_by_label("Your question")).to_have_value("Why is it red?")
     watch.look("refused-by-the-provider")

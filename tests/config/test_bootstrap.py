@@ -134,8 +134,8 @@ def test_somebody_elses_key_is_refused(chosen: Any) -> None:
 @pytest.mark.parametrize(
     ("setting", "value", "sentence"),
     [
-        ("BOOTSTRAP_EMAIL", "operator", "Set ACE_BOOTSTRAP_EMAIL to an e-mail address"),
-        ("BOOTSTRAP_PASSWORD", "short", "ACE_BOOTSTRAP_PASSWORD does not fit. This password"),
+        ("BOOTSTRAP_EMAIL", "operator", "Set ACE_BOOTSTRAP_EMAIL to an email address"),
+        ("BOOTSTRAP_PASSWORD", "short", "ACE_BOOTSTRAP_PASSWORD is invalid. This password"),
         ("BOOTSTRAP_API_KEY", "short", "ACE_BOOTSTRAP_API_KEY does not fit. Choose a key of 24"),
     ],
 )

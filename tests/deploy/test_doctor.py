@@ -155,8 +155,8 @@ def test_a_job_on_which_nobody_works_is_found(playbook: Playbook) -> None:
 @pytest.mark.parametrize(
     ("status", "names", "output"),
     [
-        (401, [], "The provider refused the API key"),
-        (429, [], "limits the rate of calls (429)"),
+        (401, [], "The provider rejected the API key"),
+        (429, [], "rate limiting calls (429)"),
         (500, [], "has a fault at the moment (500)"),
         (404, [], "has no list of models"),
         (200, ["another"], "does not list gpt-4o-mini"),

@@ -93,7 +93,7 @@ def test_a_version_that_breaks_cases_is_read_by_nobody(gated: Playbook, alice: U
     sweep()
     trial = trial_of(gated)
     assert (trial.status, trial.verdict) == ("ended", "worse")
-    assert trial.reason.startswith("Refused before anybody read it: 2 of 4 cases")
+    assert trial.reason.startswith("Rejected before anyone read it: 2 of 4 cases")
     assert LESSON not in read(gated, alice).content
 
 
@@ -255,7 +255,7 @@ def test_answers_are_compared_exactly(match: str, target: str, answer: str, righ
 
 def test_an_outcome_is_kept_with_the_right_answer(playbook: Playbook, alice: User) -> None:
     row, by = make_outcome(playbook, alice), Principal.of(alice)
-    with pytest.raises(Invalid, match="without one nothing can be checked"):
+    with pytest.raises(Invalid, match="without one, nothing can be checked"):
         keep_as_case(outcome=row, by=by, target=" ")
     kept = keep_as_case(outcome=row, by=by, target="42")
     assert kept is not None

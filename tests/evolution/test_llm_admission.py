@@ -111,10 +111,10 @@ def test_a_refused_key_stops_all_models_a_refused_model_only_itself(call: LLMCal
     other = replace(call, model="gpt-4o")
     fail(other, "not_found")
     assert admit(call)
-    with pytest.raises(CredentialError, match="no such model"):
+    with pytest.raises(CredentialError, match="doesn.t know this model"):
         admit(other)
     fail(call, "key_refused")
-    with pytest.raises(CredentialError, match="refused the API key"):
+    with pytest.raises(CredentialError, match="rejected the API key"):
         admit(call)
 
 

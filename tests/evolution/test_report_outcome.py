@@ -104,8 +104,8 @@ def test_a_text_may_fill_its_limit_in_bytes_and_no_more(
         ("bullet_ids", ["str-00001", "no id"], "bullet_ids: 1 without an id"),
         ("bullet_ids", ["str-00001"] * 101, "bullet_ids: 1 after the first 100; left out"),
         ("harmful_bullet_ids", ["mis-99999"], "harmful_bullet_ids: this playbook has no mis-99999"),
-        ("serving_id", "forged", "serving_id: not of a reading of yours"),
-        ("serving_id", "\ud800é" * 90, "serving_id: not of a reading of yours"),
+        ("serving_id", "forged", "serving_id: not from one of your reads"),
+        ("serving_id", "\ud800é" * 90, "serving_id: not from one of your reads"),
     ],
 )
 def test_one_slip_loses_no_report(

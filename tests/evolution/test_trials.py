@@ -168,7 +168,7 @@ def test_a_version_taken_back_says_why_in_words_and_figures(tried: Playbook, ali
     assert (trial.status, trial.restored_version_id) == ("ended", tried.versions.get(number=3).pk)
     assert trial.reason == (
         "0 of 10 tasks succeeded, 10 of 10 under version 1. "
-        "Were it no worse, such evidence would come in at most 1 trial of 10."
+        "If it were no worse, evidence this strong would appear in at most 1 trial in 10."
     )
     delta = tried.versions.get(number=3).deltas.get()
     assert delta.reason == f"Taken back: {trial.reason}"

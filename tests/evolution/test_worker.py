@@ -105,7 +105,7 @@ def test_the_fifth_error_of_ours_fails_the_job_and_frees_its_outcomes(
 def test_with_a_refused_key_the_job_waits_long_says_why_and_loses_no_attempt(
     job: EvolutionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    error = CredentialError("key_refused", "The provider refused the API key.")
+    error = CredentialError("key_refused", "The provider rejected the API key.")
     monkeypatch.setattr(tasks, "run_engine", raising(error))
     assert run_evolution(str(job.pk)) == "waiting"
     job.refresh_from_db()

@@ -55,5 +55,5 @@ def test_the_exit_code_says_what_became_of_the_version(
         "4 cases answered. Checked: 0 of 2 cases that passed now fail, 0 pass anew.\n",
     )
     assert found[WORSE][0] == 1
-    assert "8 cases answered. Refused before anybody read it: 2 of 2 cases" in found[WORSE][1]
+    assert "8 cases answered. Rejected before anyone read it: 2 of 2 cases" in found[WORSE][1]
     assert check("http://127.0.0.1:9", token, playbook, EQUAL)[0] == 2

@@ -166,7 +166,7 @@ def make_waiting_job(playbook: Playbook, owner: User) -> EvolutionJob:
 def make_failed_job(playbook: Playbook, owner: User) -> EvolutionJob:
     make_outcome(playbook, owner)
     job = trigger_evolution(playbook=playbook, by=Principal.of(owner)).job
-    message = "The provider refused the API key. Set OPENAI_API_KEY to a valid one, then retry."
+    message = "The provider rejected the API key. Set OPENAI_API_KEY to a valid one, then retry."
     job.fail(now=timezone.now(), code="credential", message=message)
     job.save()
     job.release_outcomes()

@@ -25,8 +25,18 @@ PICTURES = {
     "evidence": "light",
     "inbox": "light",
 }
-# The moving picture: each page, and how far down it is shown, as a share of the window.
-STORY = (("overview", 0.75), ("diff", 0.4), ("evidence", 0.5))
+# The moving picture: each page, how far down it is shown (as a share of the window), its caption.
+STORY = (
+    ("overview", 0.8, "Agents report how their tasks went."),
+    ("diff", 0.4, "Reports become small edits, each with its reason."),
+    ("evidence", 0.3, "Trials compare versions. A worse one is taken back."),
+)
+CAPTION = """text => {
+    const box = document.body.appendChild(document.createElement("div"));
+    box.textContent = text;
+    box.style.cssText = "position: fixed; inset: auto 0 0; padding: 14px 20px; z-index: 9;"
+        + "background: #14213d; color: #fff; font-size: 20px; font-weight: 600; text-align: center";
+}"""
 MOVING_SIZES = {
     "playbook": ViewportSize(width=960, height=600),
     "playbook-phone": ViewportSize(width=390, height=600),
@@ -63,8 +73,9 @@ def film(demo: Demo, page: Page) -> Iterator[tuple[bytes, int]]:
     """Each frame as WebP, and how long it is shown."""
     shot = {"format": "webp", "quality": QUALITY}
     camera = page.context.new_cdp_session(page)
-    for name, share in STORY:
+    for name, share, caption in STORY:
         page.goto(demo.url + demo.pages[name])
+        page.evaluate(CAPTION, caption)
         for step in range(STEPS + 1):
             down = f"scrollTo(0, innerHeight * {share} * {step / STEPS})"
             page.evaluate(f"() => new Promise(done => {{ {down}; requestAnimationFrame(done) }})")
@@ -77,8 +88,9 @@ def animate(frames: list[tuple[bytes, int]], size: ViewportSize) -> bytes:
     area = _number(size["width"] - 1) + _number(size["height"] - 1)
     parts = [_chunk(b"VP8X", b"\2\0\0\0" + area), _chunk(b"ANIM", b"\xff\xff\xff\xff\0\0")]
     for data, duration in frames:
-        # After the file's header of 12 bytes come the chunks of the picture.
-        parts.append(_chunk(b"ANMF", bytes(6) + area + _number(duration) + b"\2" + data[12:]))
+        # A frame has the chunk of the picture, and not those of its colour profile.
+        picture = data[data.index(b"VP8 ") :]
+        parts.append(_chunk(b"ANMF", bytes(6) + area + _number(duration) + b"\2" + picture))
     return _chunk(b"RIFF", b"WEBP" + b"".join(parts))
 
 

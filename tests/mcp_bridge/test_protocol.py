@@ -90,7 +90,10 @@ SLIPS: list[tuple[dict[str, Any], str]] = [
     ({"bullet_ids": "str-00001"}, "bullet_ids: a text was taken as a list"),
     ({"bullet_ids": '["[str-00001]"]'}, "bullet_ids: a text was taken as a list"),
     ({"bullet_ids": ["str-00001", "str-99999"]}, "this playbook has no str-99999"),
-    ({"bullet_ids": ["str-00001"], "serving_id": "mangled"}, "serving_id: not of a reading"),
+    (
+        {"bullet_ids": ["str-00001"], "serving_id": "mangled"},
+        "serving_id: not from one of your reads",
+    ),
     ({"bullet_ids": ["str-00001"], "mood": "fine"}, "report_outcome takes no mood, only"),
 ]
 

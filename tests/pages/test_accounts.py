@@ -92,7 +92,7 @@ def test_a_key_without_scopes_is_refused(owner: Client) -> None:
 def test_a_key_is_revoked_after_confirmation(owner: Client, alice: User) -> None:
     key, _ = make_key(alice)
     address = reverse("accounts:revoke_key", args=[key.pk])
-    assert "refused from now on" in owner.get(address).content.decode()
+    assert "will be rejected" in owner.get(address).content.decode()
     owner.post(address, {"yes": "1"})
     key.refresh_from_db()
     assert key.state == "revoked"

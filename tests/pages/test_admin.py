@@ -23,7 +23,7 @@ def run(admin_page: Client, model: str, action: str, *rows: object, **fields: st
 def test_staff_revokes_keys(admin_page: Client, alice: User) -> None:
     key, _ = make_key(alice)
     asked = run(admin_page, "accounts_apikey", "revoke", key)
-    assert "Requests with these keys are refused" in asked
+    assert "Requests with these keys will be rejected" in asked
     assert ApiKey.objects.get().state == "active"
     done = run(admin_page, "accounts_apikey", "revoke", key, apply="Revoke", reason="leaked")
     assert "1 key revoked." in done

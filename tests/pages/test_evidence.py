@@ -38,10 +38,10 @@ def test_a_trial_of_a_bullet_is_started_from_its_row_with_the_power_told_beforeh
 ) -> None:
     report_outcomes(evolved, alice, "sf", version=3)
     ledger, start = page_of(owner, evolved, "ledger"), "trials?bullet_id=str-00001"
-    assert "<h2>Seen together, not cause</h2>" in ledger
+    assert "<h2>Correlation, not causation</h2>" in ledger
     assert f"/playbooks/{evolved.pk}/{start}" in ledger
     page = page_of(owner, evolved, start)
-    assert "A bullet worth 10 points is found in 6 of 10 trials" in page
+    assert "A trial of 400 tasks detects a bullet worth 10 points in 6 of 10 cases" in page
     assert "after 400 tasks" in page
     assert "In the last 30 days, 2 tasks named the version they read" in page
     owner.post(f"{evolved.get_absolute_url()}/trials", {"bullet_id": "str-00001"})

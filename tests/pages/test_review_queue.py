@@ -51,7 +51,7 @@ def test_a_review_item_is_shown_once_in_each_state(held: ReviewItem, owner: Clie
     assert words not in owner.get(page_of(held)).content.decode()
     html = owner.get(page_of(held, "&state=declined")).content.decode()
     assert html.count(words) == 1
-    assert "declined by you" in html
+    assert "Declined by you" in html
 
 
 def test_only_the_playbook_that_was_asked_for_is_listed(

@@ -19,6 +19,6 @@ class Command(BaseCommand):
     def handle(self, *, email: str, **options: object) -> None:
         user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
         if user is None:
-            raise CommandError("No active account has this e-mail.")
+            raise CommandError("No active account has this email.")
         record(action="request_enrolment", by=None, subject=user, owner=user)
         self.stdout.write(f"{settings.PUBLIC_URL}{enrolment_path(user)}")

@@ -16,7 +16,10 @@ from core.security.encryption import DecryptionError, reencrypt
 
 
 class Command(BaseCommand):
-    help = "Encrypt stored secrets with the first of FIELD_ENCRYPTION_KEYS; the others can go then."
+    help = (
+        "Re-encrypt stored secrets with the first of FIELD_ENCRYPTION_KEYS; "
+        "the others can then be removed."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

@@ -14,23 +14,23 @@ def day_start(text: str) -> datetime:
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a day such as 2026-01-31") from None
+        raise ArgumentTypeError(f"{text!r} is not a date such as 2026-01-31") from None
 
 
 class Command(BaseCommand):
     help = (
         "Price model calls whose cost is unknown. Uses your Price overrides (admin) and the public "
-        "list, both as of the time of the call. Shows what would change; --apply changes it. "
-        "Can be stopped and run again at any time."
+        "list, both as of the time of the call. Shows what would change; --apply saves it. "
+        "Safe to stop and rerun at any time."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
-        add("--apply", action="store_true", help="save the changes; without it nothing is changed")
+        add("--apply", action="store_true", help="save the changes (default: only show them)")
         add("--rewrite", action="store_true", help="recompute known costs too")
         add("--since", type=day_start, help="only calls from this day on (UTC)")
         add("--until", type=day_start, help="only calls before this day (UTC)")
-        add("--model", default="", help="only calls of this model")
+        add("--model", default="", help="only calls to this model")
 
     def handle(self, **options: Any) -> None:
         names = ("apply", "rewrite", "since", "until", "model")

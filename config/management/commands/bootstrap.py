@@ -80,7 +80,7 @@ def _email() -> str:
     try:
         validate_email(email)
     except ValidationError:
-        raise Invalid(f"Set ACE_BOOTSTRAP_EMAIL to an e-mail address; it is {email!r}.") from None
+        raise Invalid(f"Set ACE_BOOTSTRAP_EMAIL to an email address; it is {email!r}.") from None
     return email
 
 
@@ -127,11 +127,11 @@ def _create_key(user: User, token: str | None) -> str:
         )[1]
     except Invalid as error:
         why = error.fields["token"][0]
-        raise Invalid(f"ACE_BOOTSTRAP_API_KEY does not fit. {why}") from None
+        raise Invalid(f"ACE_BOOTSTRAP_API_KEY is invalid. {why}") from None
 
 
 def _check_password(password: str, email: str) -> None:
     try:
         validate_password(password, User(email=email))
     except ValidationError as error:
-        raise Invalid(f"ACE_BOOTSTRAP_PASSWORD does not fit. {' '.join(error.messages)}") from None
+        raise Invalid(f"ACE_BOOTSTRAP_PASSWORD is invalid. {' '.join(error.messages)}") from None

@@ -33,7 +33,7 @@ MARKS = {"ok": "ok", "warning": "!!", "failed": "XX", "skipped": "--"}
 
 class Command(BaseCommand):
     help = (
-        "Check the installation and say what to do about each problem. Covers settings, disk, the "
+        "Check the installation and suggest a fix for each problem. Covers settings, disk, the "
         "model endpoint, mail, database, migrations, clock, keys, counters, worker, queue and "
         "Stripe. Exit code 1 when something failed. Prints no secret, changes nothing, and spends "
         "no token unless asked."
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         parser.add_argument("only", nargs="*", metavar="name", help=f"any of {', '.join(CHECKS)}")
         parser.add_argument("--json", action="store_true", help="one JSON document")
         parser.add_argument(
-            "--llm", action="store_true", help="make one call of each role and say what fits"
+            "--llm", action="store_true", help="make one call per role and check the replies"
         )
         parser.add_argument("--strict", action="store_true", help="treat warnings as failures")
 

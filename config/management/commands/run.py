@@ -73,6 +73,6 @@ def require_free_port(host: str, port: int) -> None:
             probe.bind((host, port))
         except OSError as error:
             raise CommandError(
-                f"Port {port} on {host} cannot be used ({error.strerror}). Stop what uses it, or "
+                f"Can't use port {port} on {host} ({error.strerror}). Stop what uses it, or "
                 f"choose another: PORT={port % 65_535 + 1} make run"
             ) from None

@@ -20,7 +20,9 @@ class Command(BaseCommand):
     help = "Run a worker, which carries out evolutions, until SIGTERM or Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--name", help="be the worker itself: the supervisor sets it")
+        parser.add_argument(
+            "--name", help="internal: run the worker itself (set by the supervisor)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["name"] is None:

@@ -50,9 +50,9 @@ class CompletionParser:
         except (ValueError, RecursionError):
             chunk = None
         if not isinstance(chunk, dict):
-            raise AnswerError("malformed", "The provider's stream has a piece that makes no sense.")
+            raise AnswerError("malformed", "The provider's stream contains an invalid chunk.")
         if "error" in chunk:
-            message = "The provider reports a fault in the middle of its answer."
+            message = "The provider reported an error in the middle of its response."
             raise TransientError("provider_fault", message)
         return self._take(chunk, "delta")
 
@@ -90,14 +90,14 @@ class CompletionParser:
                 "Check the base URL.",
             )
         elif not self._finish_reason and not self._is_done:
-            message = "The provider broke off in the middle of its answer."
+            message = "The provider's response broke off."
             error = TransientError("connection", message)
         elif self._finish_reason == "content_filter":
             error = AnswerError("filtered", "The provider's content filter stopped the answer.")
         elif self._refusal:
             error = AnswerError("refused", "The model refused to answer.")
         elif not any(self._texts) and self._finish_reason != "length":
-            error = AnswerError("empty", "The model gave an empty answer.")
+            error = AnswerError("empty", "The model returned an empty answer.")
         if error is not None:
             raise error
 

@@ -169,9 +169,9 @@ def map_refusal(refusal: Refusal) -> LLMError:
 def _passing(refusal: Refusal) -> TransientError:
     retry_after = retry_after_seconds(refusal.headers)
     if refusal.status == 429:
-        message = "The provider limits the rate of calls (429)."
+        message = "The provider is rate limiting calls (429)."
         return TransientError("rate_limited", message, retry_after=retry_after, costs_attempt=False)
-    message = f"The provider has a fault at the moment ({refusal.status})."
+    message = f"The provider failed ({refusal.status})."
     return TransientError("provider_fault", message, retry_after=retry_after)
 
 
@@ -261,16 +261,14 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         if not (self.api_key.isascii() and self.api_key.isprintable()):
-            raise CredentialError("key_refused", "The API key has characters that no key can have.")
+            raise CredentialError("key_refused", "The API key contains invalid characters.")
         try:
             parts = urlsplit(self.base_url)
             usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
         except ValueError:
             usable = False
         if not usable:
-            raise CredentialError(
-                "not_found", "The base URL is no http or https address. Check it."
-            )
+            raise CredentialError("not_found", "The base URL isn't an http or https URL. Check it.")
 
     @contextmanager
     def create(

@@ -107,7 +107,7 @@ class Dialect:
 
 
 class DialectRefused(LLMError):
-    """The provider does not know a parameter that was sent. The next call leaves it out."""
+    """The provider doesn't support a parameter that was sent. The next call leaves it out."""
 
 
 class OpenAILLM:
@@ -260,7 +260,9 @@ class OpenAILLM:
             # Calls under way are refused for the same thing: only the first one is news.
             if self._dialects.get(model, self._first) == dialect:
                 self._dialects[model] = simpler
-        refused = DialectRefused("dialect", "The provider does not know a parameter that was sent.")
+        refused = DialectRefused(
+            "dialect", "The provider doesn't support a parameter that was sent."
+        )
         refused.is_charged = False
         return refused
 

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 
 class Command(BaseCommand):
     help = (
-        "Compare ACE with other methods at your model. Base model, in-context learning, GEPA and "
+        "Compare ACE with other methods on your model. Base model, in-context learning, GEPA and "
         "Dynamic Cheatsheet, on the published finance data or a file of yours."
     )
     requires_system_checks: list[str] = []

@@ -21,19 +21,24 @@ class Command(TrainingCommand):
     )
     help = (
         "Train a playbook on a JSON Lines data set. Each batch is an evolution and a version; the "
-        "best version by validation stays current. A run that was stopped or killed goes on with "
-        "--resume."
+        "best version by validation stays current. Use --resume to continue a run that was "
+        "stopped or killed."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         add = parser.add_argument
         add("--epochs", type=positive, default=1, help="passes over the training samples (1)")
-        add("--batch-size", type=positive, default=5, help="samples of one evolution (5)")
+        add("--batch-size", type=positive, default=5, help="samples per evolution (5)")
         add("--evaluate-every", type=positive, default=5, help="batches between scorings (5)")
         add("--val-dataset", type=Path, help="validate on these")
-        add("--val-split", type=share, default=0.2, help="else on this share of the samples (0.2)")
-        add("--test-dataset", type=Path, help="scored before and after, never trained on")
+        add(
+            "--val-split",
+            type=share,
+            default=0.2,
+            help="otherwise validate on this share of the samples (0.2)",
+        )
+        add("--test-dataset", type=Path, help="scored before and after; never trained on")
         add("--seed", type=int, default=0, help="of the split and the order (0)")
 
     def prepare(self, options: dict[str, Any]) -> None:

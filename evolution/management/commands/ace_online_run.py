@@ -16,7 +16,8 @@ class Command(TrainingCommand):
     repeated = (*TrainingCommand.repeated, "window")
     help = (
         "Answer a stream of samples and learn after each window. The samples are the lines of a "
-        "JSON Lines file, in their order. A run that was stopped or killed goes on with --resume."
+        "JSON Lines file, in their order. Use --resume to continue a run that was stopped or "
+        "killed."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -17,11 +17,11 @@ class Command(BaseCommand):
         "Check every invariant of the stored data: no outcome lost or applied twice, consecutive "
         "versions that replay from their deltas and match their seals, trials, one active job, "
         "counters, pointers, metered calls. Prints violations; the exit code is 1 if there are "
-        "any. Safe to run beside a live platform."
+        "any. Safe to run while the platform is live."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("playbooks", nargs="*", help="ids or names; none: all")
+        parser.add_argument("playbooks", nargs="*", help="IDs or names (default: all)")
         parser.add_argument(
             "--serving-id",
             dest="serving_ids",
@@ -30,7 +30,9 @@ class Command(BaseCommand):
             help="from an agent's log: its version must still have the seal that it carries",
         )
         parser.add_argument(
-            "--json", action="store_true", help="one JSON object a line, the last one sums up"
+            "--json",
+            action="store_true",
+            help="one JSON object per line; the last one is the summary",
         )
 
     def handle(

@@ -22,10 +22,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
-        parser.add_argument("--as", dest="email", default="", help="e-mail of its owner")
-        parser.add_argument("--name", default="", help="default: the name inside the text")
+        parser.add_argument("--as", dest="email", default="", help="email of its owner")
+        parser.add_argument("--name", default="", help="default: the name in the text")
         parser.add_argument("--description", default="")
-        parser.add_argument("--dry-run", action="store_true", help="preview, write nothing")
+        parser.add_argument("--dry-run", action="store_true", help="preview; write nothing")
 
     def handle(self, *args: Any, file: Path, dry_run: bool, **options: Any) -> None:
         named = {name: options[name] for name in ("name", "description")}
@@ -35,7 +35,7 @@ class Command(BaseCommand):
                 email = options["email"].strip().lower()
                 user = User.objects.filter(email=email, is_active=True).first()
                 if user is None:
-                    raise CommandError("No active account has this e-mail.")
+                    raise CommandError("No active account has this email.")
                 made = import_playbook(by=Principal.of(user), content=content, **named)
                 self.stdout.write(f"{made.pk}  {made.name}")
                 return

@@ -18,8 +18,10 @@ class Command(BaseCommand):
     help = "List all playbooks: id, name, owner, version and what is pending."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("words", nargs="*", help="only those with them in name or description")
-        parser.add_argument("--json", action="store_true", help="one JSON object a line")
+        parser.add_argument(
+            "words", nargs="*", help="only those with this text in the name or description"
+        )
+        parser.add_argument("--json", action="store_true", help="one JSON object per line")
 
     def handle(self, *args: Any, words: list[str], **options: Any) -> None:
         rows: Any = Playbook.objects.matching(" ".join(words)).for_list().select_related("owner")

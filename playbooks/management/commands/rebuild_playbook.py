@@ -18,9 +18,9 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("playbook", help="its id or name")
+        parser.add_argument("playbook", help="its ID or name")
         parser.add_argument(
-            "--dry-run", action="store_true", help="list corrections, write nothing"
+            "--dry-run", action="store_true", help="list corrections; write nothing"
         )
 
     def handle(self, *args: Any, dry_run: bool, **options: Any) -> None:

@@ -91,7 +91,7 @@ def test_a_starter_can_be_asked_and_does_not_learn(owner: Client, llm: FakeLLM) 
     chat = AgentSession.objects.get()
     ask(chat)
     page = owner.get(f"{START}/{chat.pk}").content.decode()
-    assert "Starters do not learn" in page
+    assert "Starters don’t learn" in page
     assert owner.post(f"{START}/{chat.pk}/rate", {"outcome": "success"}).status_code == 404
     assert not Outcome.objects.exists()
 

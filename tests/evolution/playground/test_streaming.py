@@ -119,7 +119,7 @@ def test_a_fault_before_the_answer_stores_nothing(
     llm.fail("chat", status=404)
     with visitor.ask(chat) as response:
         name, data = next(events(response))
-    assert (name, "no such model" in data["message"]) == ("failed", True)
+    assert (name, "know this model" in data["message"]) == ("failed", True)
     assert AgentSession.objects.get().message_count == 0
     assert UsageRecord.objects.get().metadata["error"] == "not_found"
 

@@ -165,7 +165,7 @@ def test_a_refused_key_stops_the_run_and_a_good_one_resumes_it(
     blank: Playbook, world: dict[str, Path], llm: LearningLLM
 ) -> None:
     llm.fail("curator", status=401)
-    with pytest.raises(CommandError, match="refused the API key"):
+    with pytest.raises(CommandError, match="rejected the API key"):
         train(blank, world)
     assert TrainingRun.objects.get().status == "stopped"
     assert Outcome.objects.pending().count() == 0
