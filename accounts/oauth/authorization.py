@@ -59,7 +59,7 @@ def parse_authorization_request(request: HttpRequest) -> AuthorizationRequest:
         scopes, credentials = backend.server.validate_authorization_request(uri, "GET", "", headers)
     except InvalidClientIdError:
         raise _invalid_request(
-            "It is not registered here (any more). Remove it there and add it again"
+            "It is not registered here (anymore). Remove it there and add it again"
         ) from None
     except FatalClientError as error:
         raise _invalid_request(error.description or str(error)) from None

@@ -31,7 +31,7 @@ class UsageTotalsSerializer(serializers.Serializer[Any]):
         decimal_places=6,
         help_text="Cost of the calls with a known price: a lower bound.",
     )
-    unpriced_calls = serializers.IntegerField(help_text="Completed calls of unknown price.")
+    unpriced_calls = serializers.IntegerField(help_text="Completed calls with an unknown price.")
     unpriced_models = serializers.ListField(
         child=serializers.CharField(), help_text="Models whose price is unknown."
     )
@@ -159,7 +159,9 @@ class BudgetStatusSerializer(serializers.Serializer[Any]):
     spent_usd = serializers.DecimalField(max_digits=18, decimal_places=6)
     percent = serializers.IntegerField()
     state = serializers.ChoiceField(choices=["ok", "warning", "reached"])
-    unpriced_calls = serializers.IntegerField(help_text="Calls of unknown price, not included.")
+    unpriced_calls = serializers.IntegerField(
+        help_text="Calls with an unknown price, not included."
+    )
     until = serializers.DateTimeField(help_text="When the next day or month begins, UTC.")
 
 

@@ -88,7 +88,7 @@ def _figures(user: User) -> list[Tile]:
     failed = EvolutionJob.objects.filter(
         playbook__owner=user, status="failed", completed_at__gte=since
     ).count()
-    note = f"{spent['unpriced']} calls of unknown price" if spent["unpriced"] else ""
+    note = f"{spent['unpriced']} calls with an unknown price" if spent["unpriced"] else ""
     jobs = changelist_url("evolution_evolutionjob", owner=user.pk, state="failed")
     reviews = ReviewItem.objects.pending().filter(playbook__owner=user).count()
     return [

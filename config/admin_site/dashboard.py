@@ -112,7 +112,7 @@ def spend_tile(now: datetime) -> Tile:
     )
     count, unknown = calls["calls"], calls["unknown"]
     note = f"{count} call{'' if count == 1 else 's'}"
-    note += f", {unknown} of unknown price" if unknown else ""
+    note += f", {unknown} with an unknown price" if unknown else ""
     query: dict[str, Any] = {"cost_usd__isempty": 1} if unknown else {}
     href = changelist_url(
         "billing_usagerecord", created_at__gte=start_of_day(now).isoformat(), **query

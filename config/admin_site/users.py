@@ -89,7 +89,7 @@ class UserAdmin(AccountUserAdmin):
 
     @admin.display(description=f"spent in {SPEND_DAYS} days", ordering="spent")
     def spend(self, user: Any) -> str:
-        unknown = f" + {user.unpriced} of unknown price" if user.unpriced else ""
+        unknown = f" + {user.unpriced} with an unknown price" if user.unpriced else ""
         return f"${user.spent:.2f}{unknown}"
 
     @admin.display(ordering="plan_status")

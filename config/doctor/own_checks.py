@@ -62,7 +62,7 @@ def _errors() -> Iterator[str]:
 def _unread_settings() -> Iterator[str]:
     for name in sorted(os.environ):
         if name.startswith(REMOVED_SETTINGS):
-            yield f"{name}: nothing reads it any more; set it in the admin under Limits"
+            yield f"{name}: no longer read; set it in the admin under Limits"
 
 
 def _warnings() -> Iterator[str]:

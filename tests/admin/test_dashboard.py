@@ -42,7 +42,7 @@ def test_unknown_costs_are_said(world: World) -> None:
     figure = next(figure for figure in read_dashboard().figures if figure.label == "Spent today")
     calls, unknown = found.count(), found.filter(cost_usd=None).count()
     assert figure.value == f"${(calls - unknown) * 0.5:.2f}"
-    assert figure.note == f"{calls} calls, {unknown} of unknown price"
+    assert figure.note == f"{calls} calls, {unknown} with an unknown price"
     assert "cost_usd__isempty=1" in figure.href
 
 

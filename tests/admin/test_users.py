@@ -33,7 +33,7 @@ def test_the_list_shows_what_users_have_and_spend(desk: AdminClient, world: Worl
     assert '<td class="field-playbooks">5</td>' in page
     known = sum(record.cost_usd or 0 for record in UsageRecord.objects.all())
     unknown = UsageRecord.objects.filter(cost_usd=None).count()
-    assert f"${known:.2f} + {unknown} of unknown price" in page
+    assert f"${known:.2f} + {unknown} with an unknown price" in page
 
 
 def test_a_second_factor_can_be_required(desk: AdminClient, alice: User) -> None:
