@@ -131,7 +131,7 @@ def test_a_newcomer_sees_the_first_diff_after_six_clicks(
     make_key(alice)
     load_starters()
     page, clicks = watch.page, []
-    page.expose_function("clicked", clicks.append)
+    page.expose_function("clicked", lambda kind: clicks.append(kind))
     page.add_init_script("addEventListener('click', e => e.isTrusted && clicked(e.type), true)")
     watch.go("/login")
     page.get_by_label("Email").fill(alice.email)

@@ -136,7 +136,7 @@ def test_somebody_elses_key_is_refused(chosen: Any) -> None:
     [
         ("BOOTSTRAP_EMAIL", "operator", "Set ACE_BOOTSTRAP_EMAIL to an email address"),
         ("BOOTSTRAP_PASSWORD", "short", "ACE_BOOTSTRAP_PASSWORD is invalid. This password"),
-        ("BOOTSTRAP_API_KEY", "short", "ACE_BOOTSTRAP_API_KEY does not fit. Choose a key of 24"),
+        ("BOOTSTRAP_API_KEY", "short", "ACE_BOOTSTRAP_API_KEY is invalid. Choose a key of 24"),
     ],
 )
 def test_a_wrong_choice_stops_with_one_sentence(

@@ -157,7 +157,7 @@ def test_a_job_on_which_nobody_works_is_found(playbook: Playbook) -> None:
     [
         (401, [], "The provider rejected the API key"),
         (429, [], "rate limiting calls (429)"),
-        (500, [], "has a fault at the moment (500)"),
+        (500, [], "provider failed (500)"),
         (404, [], "has no list of models"),
         (200, ["another"], "does not list gpt-4o-mini"),
         (200, ["gpt-4o-mini"], "accepts the key and lists gpt-4o-mini"),
@@ -257,7 +257,7 @@ def test_a_limit_in_the_environment_that_nothing_reads_is_found(
 ) -> None:
     monkeypatch.setenv(name, "5")
     found = examine("settings")["settings"]
-    assert (found["status"], f"{name}: nothing reads" in found["detail"]) == ("warning", True)
+    assert (found["status"], f"{name}: no longer read" in found["detail"]) == ("warning", True)
 
 
 def test_trusting_every_proxy_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

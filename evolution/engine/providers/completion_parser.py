@@ -86,8 +86,7 @@ class CompletionParser:
         if not self._count:
             error = TransientError(
                 "not_a_completion",
-                "The address answered with something that is no chat completion. "
-                "Check the base URL.",
+                "The response is not a chat completion. Check the base URL.",
             )
         elif not self._finish_reason and not self._is_done:
             message = "The provider's response broke off."
