@@ -121,7 +121,7 @@ def test_a_run_that_was_taken_over_before_its_end_says_so_in_a_sentence(
         raise RunTakenOver
 
     monkeypatch.setattr(runs, "complete_training", taken_over)
-    with pytest.raises(CommandError, match="Another process goes on"):
+    with pytest.raises(CommandError, match="Another process has resumed"):
         run_online(blank, world["train"])
 
 
