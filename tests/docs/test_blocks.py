@@ -69,6 +69,16 @@ def test_every_command_of_ours_that_a_document_names_is_there() -> None:
         assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), module
 
 
+def test_make_help_lists_every_target_for_people() -> None:
+    help_text = subprocess.run(
+        ["make", "--silent", "help"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    listed = {line.split()[0] for line in help_text.splitlines() if len(line.split()) > 2}
+    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M)
+    assert phony
+    assert listed == {*phony[1].split()} - {"base", "dev"}
+
+
 @pytest.mark.parametrize("document", documents(), ids=lambda path: path.name)
 def test_every_file_that_a_document_names_is_there(document: Path) -> None:
     text = document.read_text()

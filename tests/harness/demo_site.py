@@ -24,6 +24,7 @@ class Demo:
     cookie: str
     playbook: "Playbook"
     job: "EvolutionJob"
+    shared: str
 
     @property
     def pages(self) -> dict[str, str]:
@@ -43,6 +44,13 @@ class Demo:
             "start": "/start",
             "evidence": f"{one}/evidence",
             "inbox": "/inbox",
+            "account": "/overview",
+            "search": "/go?q=test",
+            "sessions": "/sessions",
+            "shares": f"{one}/shares?kind=diff",
+            "shared": self.shared,
+            "webhook": "/settings/webhook",
+            "playground": "/playground",
         }
 
 
@@ -61,7 +69,8 @@ def demo_site() -> Iterator[Demo]:
 
         user, playbook, job = build_demo()
         with serving(build_application()) as url:
-            yield Demo(url.replace("127.0.0.1", "localhost"), _cookie(user), playbook, job)
+            here = url.replace("127.0.0.1", "localhost")
+            yield Demo(here, _cookie(user), playbook, job, _shared(playbook, user))
 
 
 def _prepare(folder: str) -> None:
@@ -81,6 +90,14 @@ def _prepare(folder: str) -> None:
     import django  # noqa: PLC0415 - after the environment
 
     django.setup()
+
+
+def _shared(playbook: "Playbook", user: "User") -> str:
+    from core.security.scopes import Principal  # noqa: PLC0415 - after the environment
+    from evolution.sharing import create_share_link  # noqa: PLC0415 - as above
+
+    made = create_share_link(playbook=playbook, by=Principal.of(user), kind="evidence")
+    return f"/share/{made[1]}"
 
 
 def _cookie(user: "User") -> str:

@@ -22,6 +22,27 @@ def test_an_anonymous_visitor_sees_the_landing_page(client: Client, db: None) ->
     assert 'href="/login"' in page
 
 
+def test_a_playbook_that_gets_better_moves_only_when_asked_and_is_small(
+    client: Client, db: None
+) -> None:
+    page = client.get("/").content.decode()
+    still, moving = page.split("</summary>")
+    pictures = Path(settings.BASE_DIR) / "static" / "img"
+    for name in ("playbook", "playbook-phone"):
+        assert f"img/{name}-still." in still
+        assert f"img/{name}." in moving
+        assert b"ANIM" not in (pictures / f"{name}-still.webp").read_bytes()
+        film = (pictures / f"{name}.webp").read_bytes()
+        assert film.count(b"ANMF") > 10
+        assert len(film) < 1_500_000
+    assert '<details class="film"><summary>' in page  # closed: nothing moves yet
+    assert 'loading="lazy"' in moving
+    first_screen = (Path(settings.BASE_DIR) / "README.md").read_text()[:1200]
+    assert 'media="(prefers-reduced-motion: reduce)" srcset="static/img/playbook-still.webp"' in (
+        first_screen
+    )
+
+
 def test_home_leads_people_to_their_first_steps_then_to_their_playbooks(owner: Client) -> None:
     assert owner.get("/")["Location"] == "/start"
     owner.post("/start/dismiss")
