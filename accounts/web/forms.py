@@ -159,7 +159,7 @@ class WebhookForm(ServiceForm):
     url = forms.CharField(
         label="URL",
         max_length=500,
-        help_text="https and on the public internet. Saving makes a new signing secret.",
+        help_text="An https URL on the public internet. Saving it creates a new signing secret.",
         widget=forms.URLInput(attrs={"placeholder": "https://hooks.example.com/ace"}),
     )
 

@@ -63,7 +63,7 @@ def open_session(
     """
     clean_choice("source", source, AgentSession.Source.values)
     if playbook is None and by.playbook_ids is not None:
-        raise Invalid.field("playbook_id", "This key is limited to playbooks: name one of them.")
+        raise Invalid.field("playbook_id", "This key is limited to some playbooks: name one.")
     read = _version_for(by, playbook, version, serving_id)
     session = AgentSession(
         user=by.user,

@@ -25,7 +25,7 @@ from mcp_bridge.protocol import client_activity
 # A page that stays open longer stops polling.
 POLLING_SECONDS = 15 * 60
 REFUSALS = {
-    "wrong_secret": "The key begins as one of yours, but the rest is wrong. Copy all of it again.",
+    "wrong_secret": "The key starts like one of yours, but the rest is wrong. Copy the whole key.",
     "key_revoked": "This key is revoked. Create a new one and set ACE_API_KEY to it.",
     "key_expired": "This key has expired. Create or rotate one and set ACE_API_KEY to it.",
     "insufficient_scope": "The key may not use this tool. Give it the scope, or use another key.",

@@ -117,7 +117,7 @@ def test_viewing_as_a_user_shows_their_pages_and_changes_nothing(
     assert (entry.actor, entry.owner_id) == ("staff@example.org", world.owner.pk)
     refused = desk.client.post(f"{page}/archive")
     assert refused.status_code == 403
-    assert "cannot change it" in refused.content.decode()
+    assert "read-only. Stop viewing first" in refused.content.decode()
     assert refresh(world.playbook).status == Playbook.Status.ACTIVE
     assert "alice" not in desk.client.get("/settings").content.decode()
     done = desk.client.post("/stop-viewing")
