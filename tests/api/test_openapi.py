@@ -73,6 +73,13 @@ def test_components_are_those_that_were_reviewed(document: dict[str, Any]) -> No
     assert sorted(document["components"]["schemas"]) == COMPONENTS.read_text().split()
 
 
+def test_a_count_of_tokens_of_a_text_is_called_an_estimate(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"].values()
+    counts = [schema.get("properties", {}).get("token_count") for schema in schemas]
+    assert sum(count is not None for count in counts) >= 3
+    assert all(count is None or "Estimate" in count["description"] for count in counts)
+
+
 def test_operation_ids_begin_with_a_verb(document: dict[str, Any]) -> None:
     ids = [operation["operationId"] for operation in operations(document).values()]
     assert {name.split("_")[0] for name in ids} == VERBS

@@ -106,9 +106,11 @@ def test_a_local_run_makes_its_secrets_once_and_keeps_them_private(tmp_path: Pat
     assert secret.stat().st_mode & 0o077 == 0
 
 
-def test_an_empty_value_is_an_unset_one(tmp_path: Path) -> None:
-    unset = dict.fromkeys(("PORT", "ACE_ENGINE", "ALLOWED_HOSTS"), "")
-    assert start(tmp_path, *READ_SETTINGS, **unset).returncode == 0
+def test_an_empty_value_is_an_unset_one_and_a_base_url_alone_means_a_model(tmp_path: Path) -> None:
+    unset = dict.fromkeys(("PORT", "ACE_ENGINE", "ALLOWED_HOSTS", "OPENAI_API_KEY"), "")
+    engine = "from config.settings.base import ACE_ENGINE; print(ACE_ENGINE)"
+    ended = start(tmp_path, "-c", engine, **unset, OPENAI_BASE_URL="http://127.0.0.1:8080/v1")
+    assert (ended.returncode, ended.stdout) == (0, "openai\n")
 
 
 def test_a_rate_limit_of_the_environment_replaces_one_default(

@@ -3,12 +3,18 @@
 The owner, a stranger and staff, on both databases; the rules engine evolves in this process.
 """
 
+import json
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
+from django.core.management import call_command
 from django.test import Client
 
 from accounts.models import User
+from billing.models import UsageRecord
 from core.security.scopes import Principal
 from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob, Outcome
@@ -16,6 +22,7 @@ from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook
 from tests.factories import make_key, make_outcome, make_playbook
 from tests.harness.clients import logged_in_client
+from tests.harness.fake_llm.learning import LearningLLM, write_world
 from tests.harness.live_server import live_mcp, live_url
 from tests.harness.rest_client import Rest
 
@@ -220,3 +227,83 @@ def test_the_first_page_shows_health_and_spending_at_a_glance(
     assert "1 full" in figures
     assert "Cost, 30 days" in figures
     assert "1 full" not in page(charlie, "/overview")
+
+
+RULES = "# House rules\n\n- Tag each release.\n| a |\n"
+
+
+def test_without_news_nothing_is_started_anywhere(
+    live_url: str, alice: User, charlie: User, staff: User, playbook: Playbook
+) -> None:
+    path = f"/playbooks/{playbook.pk}/evolutions"
+    answer = Rest.of(alice).post(path)
+    assert (answer.status_code, answer.json()["status"]) == (200, "nothing_pending")
+    agent = live_mcp(live_url, make_key(alice)[1])
+    said = agent.ask("trigger_evolution", playbook_id=str(playbook.pk))
+    assert said["status"] == "nothing_pending"
+    assert logged_in_client(alice).post(path).status_code == 302
+    assert not EvolutionJob.objects.exists()
+    for other in (charlie, staff):
+        assert Rest.of(other).post(path).status_code == 404
+
+
+def test_advice_comes_in_by_one_name_and_goes_out_again(live_url: str, alice: User) -> None:
+    rest = Rest(make_key(alice)[1])
+    made = rest.post("/playbooks", {"name": "REST", "content": RULES}).json()
+    preview = rest.post("/playbooks/import", {"content": RULES, "dry_run": True}).json()
+    assert [line["skipped"] for line in preview["lines"]] == ["", "Tables are not imported."]
+    agent = live_mcp(live_url, make_key(alice)[1])
+    other = agent.ask("create_playbook", name="MCP", content=RULES)
+    form = {"content": RULES}
+    shown = logged_in_client(alice).post("/playbooks/import", form | {"preview": ""})
+    assert "Preview: 1 bullet from Markdown" in shown.content.decode()
+    logged_in_client(alice).post("/playbooks/import", form)
+    imported = Playbook.objects.get(name="House rules")
+    texts = {rest.get(f"/playbooks/{pk}").json()["content"] for pk in (made["id"], imported.pk)}
+    texts.add(agent.ask("get_playbook", playbook_id=other["id"])["content"])
+    assert len(texts) == 1 and "Tag each release." in texts.pop()
+    exported = rest.get(f"/playbooks/{imported.pk}/export?format=agents").content.decode()
+    assert rest.post("/playbooks/import", {"content": exported}).json()["bullet_count"] == 1
+
+
+def test_a_training_is_known_as_one_and_its_calls_are_told(
+    live_url: str, alice: User, charlie: User, settings: LazySettings, tmp_path: Path
+) -> None:
+    playbook, out = make_playbook(alice, name="Exchange", text=""), StringIO()
+    dataset = write_world(tmp_path / "live.jsonl", seed=4, each=1)
+    with LearningLLM() as llm:
+        settings.ACE_ENGINE, settings.OPENAI_API_KEY = "openai", "test"
+        settings.OPENAI_BASE_URL = llm.base_url
+        given = (f"--dataset={dataset}", "--playbook=exchange", "--window=10")
+        call_command("ace_online_run", *given, "--json", stdout=out, stderr=StringIO())
+    *steps, summary = (json.loads(line) for line in out.getvalue().splitlines())
+    assert {step["event"] for step in steps} == {"scored", "learnt"}
+    assert summary["usage"]["tokens"] == llm.served_tokens
+    rest = Rest(make_key(alice)[1])
+    (job,) = rest.get(f"/playbooks/{playbook.pk}/evolutions").json()["results"]
+    assert job["trigger"] == "training"
+    shown = rest.get(f"/evolutions/{job['job_id']}").json()
+    agent = live_mcp(live_url, make_key(alice)[1])
+    told = agent.ask("get_evolution_status", job_id=job["job_id"])
+    own = UsageRecord.objects.filter(job_id=job["job_id"])
+    assert shown["token_totals"]["calls"] == own.count() == 11
+    assert told["token_totals"]["total_tokens"] == sum(one.total_tokens for one in own)
+    assert {one.metadata["operation"] for one in own} == {"reflect", "curate"}
+    assert {one.metadata["playbook"] for one in own} == {str(playbook.pk)}
+    assert "training" in page(alice, f"/evolutions/{job['job_id']}").lower()
+    assert Rest.of(charlie).get(f"/evolutions/{job['job_id']}").status_code == 404
+
+
+def test_small_things_are_said_as_they_are(
+    live_url: str, alice: User, staff: User, playbook: Playbook
+) -> None:
+    """A key that is used is never "Never"; an estimate is marked; staff add a playbook."""
+    key, token = make_key(alice, name="ci")
+    assert "never" in page(alice, "/keys").lower()
+    live_mcp(live_url, token).ask("get_playbook", playbook_id=str(playbook.pk))
+    Rest(token).get("/playbooks")
+    key.refresh_from_db()
+    assert key.last_used_at is not None
+    assert "≈" in page(alice, playbook.get_absolute_url())
+    assert "≈" in page(alice, f"{playbook.get_absolute_url()}/versions")
+    assert logged_in_client(staff).get("/admin/playbooks/playbook/add/").status_code == 200

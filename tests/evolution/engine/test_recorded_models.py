@@ -1,19 +1,23 @@
 """Recorded answers of real models, replayed: what they damaged once, they damage no more."""
 
 import json
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from evolution.engine import curator
 from evolution.engine.inputs import OutcomeInput
-from evolution.engine.llm import AnswerError, LLMRequest
+from evolution.engine.llm import AnswerError, LLMReply, LLMRequest
 from evolution.engine.prompt_text import FULL_LIMITS
+from evolution.engine.prompts import load_prompt
 from evolution.engine.providers.openai import OpenAILLM, schema_of
 from evolution.engine.reflector import Reflection, reflect, reflection_request
 from evolution.engine.structured_output import is_repetitive, read_answer
 from tests.evolution.engine.fakes import EngineHarness, FakeLedger, outcome
 from tests.harness.fake_llm.model import FakeLLM
+from tests.harness.stub_servers import endpoint
 from tests.real_model.cases import CASES, PLAYBOOK, Case
 from tests.real_model.replay import Replayed, judge, recorded
 
@@ -152,3 +156,54 @@ def test_a_prompt_beyond_the_context_is_shortened_before_it_is_sent(fake: FakeLL
     (entry,) = ledger.entries
     assert entry.error == ""
     assert fake.requests[0].body["max_tokens"] < 2_500
+
+
+def test_a_curator_that_loops_is_not_asked_for_thrice_as_much() -> None:
+    looped = '{"operations": [' + '{"type": "ADD", "section": "OTHERS", "content": "again"}, ' * 40
+
+    class Looping(Replayed):
+        caps = list[int]()
+
+        def complete(self, request: LLMRequest[Any]) -> LLMReply:
+            self.caps.append(request.max_tokens)
+            return replace(super().complete(request), finish_reason="length")
+
+    llm = Looping([looped])
+    with pytest.raises(AnswerError, match="repeated itself"):
+        case("a new lesson").ask(llm, "small")
+    assert len(llm.caps) == 1
+
+
+def completion(text: str, *, sent: int, received: int, reason: str = "stop") -> dict[str, Any]:
+    message = {"role": "assistant", "content": text}
+    usage = {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": sent + received}
+    return {"choices": [{"message": message, "finish_reason": reason}], "usage": usage}
+
+
+def ask_server(answer: dict[str, Any]) -> None:
+    """The reflector's question about a long trace, to a server that says this."""
+    with endpoint(200, answer) as (url, _):
+        llm = OpenAILLM(api_key="", base_url=f"{url}/v1", deadline=20, ledger=FakeLedger())
+        reflect(llm, "small", outcome(trace="step " * 3_000), PLAYBOOK)
+
+
+def test_a_stop_far_below_the_cap_is_a_full_context() -> None:
+    with pytest.raises(AnswerError) as raised:
+        ask_server(completion('{"key_insight": "Ch', sent=4_000, received=90, reason="length"))
+    assert raised.value.code == "context_too_long"
+
+
+def test_a_server_that_read_half_of_the_prompt_is_warned_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ask_server(completion('{"key_insight": "Check the sign."}', sent=900, received=90))
+    assert "small read 900 of about" in caplog.text
+    caplog.clear()
+    ask_server(completion('{"key_insight": "Check the sign."}', sent=9_000, received=90))
+    assert caplog.text == ""
+
+
+def test_no_prompt_shows_a_bullets_id_that_an_answer_could_copy() -> None:
+    for role in ("generator", "reflector", "curator", "judge", "repair"):
+        prompt = load_prompt(role)
+        assert not re.search(r"[a-z]{2,8}-\d{5}", prompt.system + prompt.template), role
