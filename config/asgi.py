@@ -8,6 +8,7 @@ import asyncio
 import gc
 import os
 import signal
+import socket
 import uuid
 import warnings
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import cast
 
 import anyio.to_thread
 import django
+import uvicorn
 from django.conf import settings
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
@@ -42,6 +44,8 @@ from mcp_bridge.server import build_http_app  # noqa: E402 - needs the models
 django_application = ThreadPerRequestHandler()
 # A rejected upload is read up to here: resetting the connection would discard the response.
 MAX_DRAINED_BYTES = 64 * 1024 * 1024
+# Longer than a proxy keeps an unused connection (keepalive_timeout in deploy/proxy/nginx.conf).
+CLOSING_SECONDS = 0.0 if settings.LOCAL else 2.0
 
 
 class BodyLimitASGIMiddleware:
@@ -173,6 +177,23 @@ def build_mcp_application() -> Application:
     )
 
 
+stop_server = uvicorn.Server.shutdown
+
+
+async def close_gently(server: uvicorn.Server, sockets: list[socket.socket] | None = None) -> None:
+    """Refuse new connections, and end each open one with its next response.
+
+    uvicorn closes unused ones at once, perhaps while a proxy sends a request; nginx may not send a
+    POST again and answers 502 (one of 7,877 requests during a restart).
+    """
+    for listener in server.servers:
+        listener.close()
+    server.server_state.default_headers.append((b"connection", b"close"))
+    await asyncio.sleep(CLOSING_SECONDS)
+    await stop_server(server, sockets)
+
+
+uvicorn.Server.shutdown = close_gently  # type: ignore[assignment, method-assign]  # no hook
 application = build_application()
 gc.freeze()
 gc.enable()
