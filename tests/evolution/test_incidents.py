@@ -7,8 +7,8 @@ from django.core import mail
 from django.core.cache import cache
 from django.utils import timezone
 
-from accounts.models import User
-from billing.models import StripeEvent
+from accounts.models import User, WebhookDelivery, WebhookEndpoint
+from billing.models import StripeEvent, UsageRecord
 from evolution.models import EvolutionJob, Incident, ProviderCircuit
 from evolution.worker.sweep import find_faults, watch_incidents
 from tests.factories import make_playbook
@@ -65,6 +65,23 @@ def test_failed_and_rejected_webhooks_are_an_incident_each(db: None) -> None:
         (Kind.WEBHOOKS_FAILED, "Stripe's events within a day: 2 failed; Stripe sends it again."),
         (Kind.WEBHOOKS_FAILED, "Stripe's events within a day: 1 rejected: bad signature."),
     ]
+
+
+def test_a_jump_of_spending_goes_to_a_superusers_webhook_too(staff: User, alice: User) -> None:
+    WebhookEndpoint.objects.create(user=staff, url="https://hooks.example/ace")
+    now = timezone.now()
+    for back, cost in ((1, "2.10"), (0, "0.90")):
+        call = {"step": "curate", "operation": "curate", "status": "answered", "model": "m"}
+        UsageRecord.objects.create(
+            **call, user=alice, attempt=1, cost_usd=cost, created_at=now - timedelta(days=back)
+        )
+    assert watch() == 0  # three times the mean of the week, but under a dollar
+    UsageRecord.objects.filter(cost_usd="0.90").update(cost_usd="1.20")
+    assert watch() == 1
+    told = WebhookDelivery.objects.get()
+    assert (told.event, told.endpoint.user) == ("incident.opened", staff)
+    assert told.message["data"]["kind"] == Kind.SPEND_JUMPED
+    assert "$1.20 were spent" in mail.outbox[0].body
 
 
 @pytest.mark.parametrize(
