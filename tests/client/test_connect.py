@@ -23,7 +23,7 @@ from ace import cli, programs, settings
 from evolution.models import Outcome
 from playbooks.models import Playbook
 from playbooks.starters.loader import load_starters
-from tests.factories import make_key
+from tests.factories import make_key, make_playbook
 from tests.harness.oauth_client import browser, query_of
 
 PROGRAMS = (".claude", ".codex", ".cursor", ".gemini", ".codeium/windsurf", ".config/opencode")
@@ -198,13 +198,17 @@ def test_read_and_report_from_the_command_line(
     assert (outcome.version_assumed, ace("status")) == (False, 0)
 
 
-def test_the_local_server_passes_messages_on(home: Path, alice: User, playbook: Playbook) -> None:
+def test_the_local_server_passes_messages_on_and_says_the_repository(
+    home: Path, alice: User, playbook: Playbook
+) -> None:
+    make_playbook(alice, name="Web app")
     hello: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {}}
     hello["clientInfo"] = {"name": "editor", "version": "1"}
     sent = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}},
+        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "list_playbooks"}},
     ]
     settings.write_private(
         settings.user_file(),
@@ -220,8 +224,10 @@ def test_the_local_server_passes_messages_on(home: Path, alice: User, playbook: 
         timeout=60,
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [answer["id"] for answer in answers] == [1, 2]
+    assert [answer["id"] for answer in answers] == [1, 2, 3]
     assert len(answers[1]["result"]["tools"]) > 5
+    listed = answers[2]["result"]["structuredContent"]["result"]
+    assert {row["name"]: row["fits"] for row in listed} == {playbook.name: False, "Web app": True}
 
 
 def test_settings_and_hooks_have_the_paths_of_windows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,17 @@ Ended = tuple[str, int]
 
 
 def one_trial(
-    coin: Random, stable: float, newest: float, *, share: float = 0.5, harder_from: int = OUTCOMES
+    coin: Random,
+    stable: float,
+    newest: float,
+    *,
+    share: float = 0.5,
+    harder_from: int = 2 * OUTCOMES,
+    outcomes: int = OUTCOMES,
 ) -> Ended:
     """The verdict, and after how many outcomes; all tasks are 25 points harder from then on."""
     tally = TrialTally(share=share)
-    for number in range(1, OUTCOMES + 1):
+    for number in range(1, outcomes + 1):
         is_newest = coin.random() < share
         rate = (newest if is_newest else stable) - (0.25 if number > harder_from else 0)
         tally = tally.plus(newest=is_newest, success=coin.random() < rate, client="agent")
@@ -24,7 +30,7 @@ def one_trial(
             return "worse", number
         if tally.is_better(error=ERROR):
             return "better", number
-    return "", OUTCOMES
+    return "", outcomes
 
 
 def trials(stable: float, newest: float, **how: float) -> list[Ended]:
@@ -36,9 +42,10 @@ def count(found: list[Ended], verdict: str) -> int:
     return sum(said == verdict for said, _ in found)
 
 
-@pytest.mark.parametrize("harder_from", [OUTCOMES, 40])
-def test_an_equal_version_is_seldom_called_worse(harder_from: int) -> None:
-    assert count(trials(0.8, 0.8, harder_from=harder_from), "worse") <= RUNS * 0.15
+@pytest.mark.parametrize("how", [{}, {"harder_from": 40}, {"share": 0.9}])
+def test_equal_arms_are_seldom_called_worse_or_better(how: dict[str, float]) -> None:
+    ended = trials(0.8, 0.8, **how)
+    assert max(count(ended, "worse"), count(ended, "better")) <= RUNS * 0.15
 
 
 @pytest.mark.parametrize(
@@ -54,6 +61,10 @@ def test_a_better_version_is_found_and_not_called_worse() -> None:
     ended = trials(0.8, 0.9)
     assert count(ended, "worse") <= RUNS * 0.05
     assert count(ended, "better") >= RUNS * 0.30
+
+
+def test_a_bullet_worth_20_points_is_found() -> None:
+    assert count(trials(0.6, 0.8, outcomes=400), "better") >= RUNS * 0.70
 
 
 def test_a_tenth_of_control_readings_proves_a_large_gain() -> None:

@@ -7,6 +7,7 @@ import sys
 from typing import Any, TextIO
 
 from ace.api import Api, Refused
+from ace.connect import project_folder
 from ace.settings import NotConfigured
 
 INTERNAL_ERROR = -32603
@@ -18,12 +19,26 @@ def serve(api: Api, lines: TextIO, output: TextIO) -> None:
         if not line.strip():
             continue
         try:
-            answer = api.post("/mcp", line.encode()).decode()
+            answer = api.post("/mcp", with_repository(line).encode()).decode()
         except (Refused, NotConfigured, OSError) as error:
             answer = failure(line, str(error) or "the server cannot be reached")
         if answer.strip():
             output.write(answer.replace("\n", " ") + "\n")
             output.flush()
+
+
+def with_repository(line: str) -> str:
+    """The message; a list of playbooks says which of them fits the folder of the program."""
+    try:
+        message = json.loads(line)
+        params = message["params"]
+        if message["method"] != "tools/call" or params["name"] != "list_playbooks":
+            return line
+        given = params.get("arguments") or {}
+        params["arguments"] = {"repository": project_folder().name, **given}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return line
+    return json.dumps(message)
 
 
 def failure(line: str, text: str) -> str:
