@@ -1,7 +1,9 @@
 """Model prices that the operator sets; they override the public price list."""
 
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
+from fnmatch import fnmatchcase
 from typing import ClassVar
 
 from django.core.exceptions import ValidationError
@@ -98,24 +100,11 @@ class PriceOverride(BaseModel):
 
 
 def _matches_pattern(name: str, pattern: str) -> bool:
-    """Whether the name matches a pattern with *.
+    """Whether the name matches a pattern with *; every other character means itself.
 
-    Each part matches where it first occurs: a regular expression tries every position, which took
-    ten seconds with six *, while a provider circuit was locked.
+    In time that grows with their lengths: each * matches as little as it can, once.
     """
-    first, *rest = pattern.split("*")
-    if not rest:
-        return name == pattern
-    *middle, last = rest
-    at, end = len(first), len(name) - len(last)
-    if not name.startswith(first) or not name.endswith(last):
-        return False
-    for part in middle:
-        found = name.find(part, at, max(end, 0))
-        if found < 0:
-            return False
-        at = found + len(part)
-    return at <= end
+    return fnmatchcase(name, re.sub(r"([\[?])", r"[\1]", pattern))
 
 
 def _is_under_base_url(api_url: str, base_url: str) -> bool:
