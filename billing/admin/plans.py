@@ -196,7 +196,6 @@ class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
         lambda row, by: withdraw_plan(account=row, by=by),
         one="plan withdrawn",
         many="plans withdrawn",
-        rows=lambda rows: rows.select_related("user"),
     )
 
     resync_from_stripe = row_action(
@@ -204,7 +203,6 @@ class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
         lambda row, by: resync_account(account=row, by=by),
         one="account synced",
         many="accounts synced",
-        rows=lambda rows: rows.select_related("user"),
     )
 
     extend_trials = row_action(
@@ -212,7 +210,6 @@ class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
         lambda row, by: extend_trial(account=row, days=7, by=by),
         one="trial extended",
         many="trials extended",
-        rows=lambda rows: rows.select_related("user"),
     )
 
     unlink_customers = row_action(
@@ -220,7 +217,6 @@ class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
         lambda row, by: unlink_customer(account=row, by=by),
         one="customer unlinked",
         many="customers unlinked",
-        rows=lambda rows: rows.select_related("user"),
     )
 
 

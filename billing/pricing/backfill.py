@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -18,33 +17,20 @@ BATCH_SIZE = 500
 
 @dataclass
 class Backfill:
-    """Counts of examined, repriced and still unknown calls."""
+    """How many calls were priced, by the price's source, and which stay unknown, by model."""
 
-    examined: int = 0
-    priced: int = 0
-    change_usd: Decimal = Decimal(0)
+    cost_usd: Decimal = Decimal(0)
     by_source: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
 
 
-def backfill_prices(
-    *,
-    apply: bool,
-    rewrite: bool = False,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    model: str = "",
-) -> Backfill:
+def backfill_prices(*, apply: bool) -> Backfill:
     """Set the cost of completed calls whose price at their time is known now.
 
-    `rewrite`: recompute known costs too. Each batch is one transaction with an entry in the audit
-    log, so a killed run loses nothing, and the next one continues.
+    Each batch is one transaction with an entry in the audit log, so a killed run loses nothing,
+    and the next one continues.
     """
-    rows = UsageRecord.objects.exclude(status=UsageRecord.Status.STARTED)
-    wanted = {"created_at__gte": since, "created_at__lt": until, "model": model or None}
-    rows = rows.filter(**{name: value for name, value in wanted.items() if value is not None})
-    if not rewrite:
-        rows = rows.filter(cost_usd=None)
+    rows = UsageRecord.objects.exclude(status=UsageRecord.Status.STARTED).filter(cost_usd=None)
     ids = list(rows.order_by("created_at", "pk").values_list("pk", flat=True))
     done, overrides = Backfill(), list(PriceOverride.objects.order_by())
     for at in range(0, len(ids), BATCH_SIZE):
@@ -55,37 +41,32 @@ def backfill_prices(
 def _price_batch(
     ids: list[UUID], overrides: list[PriceOverride], done: Backfill, *, apply: bool
 ) -> None:
-    priced, usd = done.priced, done.change_usd
+    usd = done.cost_usd
     with transaction.atomic():
-        rows = UsageRecord.objects.filter(pk__in=ids).order_by("created_at", "pk")
+        rows = UsageRecord.objects.filter(pk__in=ids, cost_usd=None).order_by("created_at", "pk")
         if apply:
             rows = rows.select_for_update(of=("self",), no_key=True)
-        changed = [call for call in rows if _price(call, overrides, done)]
-        if not changed or not apply:
+        priced = [call for call in rows if _price(call, overrides, done)]
+        if not priced or not apply:
             return
         fields = ["cost_usd", "price_source", "metadata", "updated_at"]
-        UsageRecord.objects.bulk_update(changed, fields)
+        UsageRecord.objects.bulk_update(priced, fields)
         detail: dict[str, Any] = {
-            "calls": done.priced - priced,
-            "change_usd": str(done.change_usd - usd),
-            "from": changed[0].created_at.isoformat(),
-            "to": changed[-1].created_at.isoformat(),
+            "calls": len(priced),
+            "change_usd": str(done.cost_usd - usd),
+            "from": priced[0].created_at.isoformat(),
+            "to": priced[-1].created_at.isoformat(),
         }
-        record(action="backfill_prices", by=None, subject=changed[0], **detail)
+        record(action="backfill_prices", by=None, subject=priced[0], **detail)
 
 
 def _price(call: UsageRecord, overrides: list[PriceOverride], done: Backfill) -> bool:
-    """Set the price of a call without saving; True if it changed."""
+    """Set the price of a call without saving; False if it stays unknown."""
     price = price_usage(call, overrides)
-    done.examined += 1
     if price.cost is None:
-        # A known cost stays even if no list has the price any more.
-        done.unknown[call.model] += call.cost_usd is None
+        done.unknown[call.model] += 1
         return False
-    if price.cost == call.cost_usd and price.source == call.price_source:
-        return False
-    done.priced += 1
-    done.change_usd += price.cost - (call.cost_usd or Decimal(0))
+    done.cost_usd += price.cost
     done.by_source[price.source] += 1
     apply_price(call, price)
     return True

@@ -7,8 +7,8 @@ events arrive.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -56,17 +56,6 @@ EMAILS = {
 }
 """What people are told after these events, once the account is synced."""
 MONEY_BACK = {"charge.dispute.created", "charge.refunded"}
-
-
-@dataclass
-class ResyncResult:
-    """Counts of one `resync`."""
-
-    read: int = 0
-    changed: int = 0
-    failed: int = 0
-    unknown: int = 0
-    forgotten: int = 0
 
 
 def receive_event(*, body: bytes, signature: str) -> bool:
@@ -235,14 +224,15 @@ def unlink_customer(*, account: BillingAccount, by: Principal) -> BillingAccount
     raise Conflict("Stripe knows this customer with the present key.", code="known")
 
 
-def resync(*, limit: int | None = None, stale: timedelta = timedelta(0)) -> ResyncResult:
+def resync(*, limit: int | None = None, stale: timedelta = timedelta(0)) -> Counter[str]:
     """Sync the accounts not synced for `stale`, longest ago first, at most `limit` of them.
 
     Customers of deleted accounts are deleted at Stripe, which ends their subscriptions. Stops at
-    the first failed request; the next run continues.
+    the first failed request; the next run continues. Counts what was `read`, `changed`, `failed`,
+    `unknown` and `forgotten`.
     """
     require_billing()
-    done = ResyncResult()
+    done = Counter[str]()
     now = database_now()
     StripeEvent.objects.filter(created_at__lt=now - EVENT_RETENTION).delete()
     try:
@@ -251,46 +241,40 @@ def resync(*, limit: int | None = None, stale: timedelta = timedelta(0)) -> Resy
         for account in list(_stale(now - stale)[:limit]):
             _resync_account(account, done)
     except PaymentUnavailable:
-        done.failed += 1
+        done["failed"] += 1
     return done
 
 
-def _resync_account(account: BillingAccount, done: ResyncResult) -> None:
+def _resync_account(account: BillingAccount, done: Counter[str]) -> None:
     before = _tracked_values(account)
     try:
-        done.changed += _tracked_values(sync_account(account=account)) != before
-        done.read += 1
+        done["changed"] += _tracked_values(sync_account(account=account)) != before
+        done["read"] += 1
     except NotFoundAtStripe:
         # A customer of another key must not block the others.
         logger.error("Stripe does not know the customer of account %s with this key", account.pk)
-        done.unknown += 1
-
-
-def is_resync_due() -> bool:
-    """True, at most every RESYNC_SECONDS, while an account or an orphaned customer is due."""
-    if not settings.BILLING_ENABLED:
-        return False
-    due = _stale(database_now() - RESYNC_INTERVAL).exists() or _orphaned_customers(limit=1)
-    return bool(due) and cache.add("billing-resync", 1, RESYNC_SECONDS)
+        done["unknown"] += 1
 
 
 def resync_stale_account() -> None:
-    """Sync the account that is due, as a task of the worker; pause while Stripe is down."""
-    if settings.BILLING_ENABLED and resync(limit=1, stale=RESYNC_INTERVAL).failed:
+    """Sync the account that is due, at most every RESYNC_SECONDS; pause while Stripe is down."""
+    if not settings.BILLING_ENABLED or not cache.add("billing-resync", 1, RESYNC_SECONDS):
+        return
+    if resync(limit=1, stale=RESYNC_INTERVAL)["failed"]:
         cache.set("billing-resync", 1, PAUSE_SECONDS)
 
 
-def _delete_orphaned_customer(customer: str, done: ResyncResult) -> None:
+def _delete_orphaned_customer(customer: str, done: Counter[str]) -> None:
     """Delete the Stripe customer of a deleted account, which ends its subscriptions."""
     try:
         gateway.stripe_api.delete_customer(customer)
     except NotFoundAtStripe:
         gateway.mirror.mark_customer_unknown(customer)
-        done.unknown += 1
+        done["unknown"] += 1
         return
     with transaction.atomic():
         gateway.mirror.delete_customer_rows(customer)
-    done.forgotten += 1
+    done["forgotten"] += 1
 
 
 def _orphaned_customers(*, limit: int | None) -> Sequence[str]:

@@ -20,7 +20,7 @@ from billing.admission import LIMITS, has_quota
 from billing.limits.quota_notices import send_quota_notices
 from billing.limits.spending import Spender, send_budget_warnings
 from billing.models import DailySpend, StripeEvent
-from billing.stripe.sync import is_resync_due, resync_stale_account
+from billing.stripe.sync import resync_stale_account
 from billing.usage.metering import settle_abandoned_usage
 from core.clock import database_now
 from core.emails import send_email
@@ -128,8 +128,7 @@ def _resume_locked(rows: QuerySet[Row], resume: Callable[[Row], object]) -> bool
 
 def sync_billing() -> None:
     """Compare an account with the payment provider, whose answer nothing else waits for."""
-    if is_resync_due():
-        resync_stale_account()
+    resync_stale_account()
 
 
 def _rescue(job: EvolutionJob, now: datetime) -> None:

@@ -117,3 +117,11 @@ def test_a_call_near_the_limit_is_notified_without_a_change_of_the_month(
     finish(begin(alice, quota_period_id=month.pk))
     QuotaPeriod.objects.update(updated_at=month.start - timedelta(days=1))
     assert send_notices(mailoutbox) == ["Monthly token limit reached"]
+
+
+def test_a_limit_on_cost_is_named_whole(
+    alice: User, billing: Plan, mailoutbox: list[EmailMessage]
+) -> None:
+    set_limits(billing, monthly_usd=5)
+    set_usage(alice, usd_used=5)
+    assert send_notices(mailoutbox) == ["Monthly model cost limit reached"]

@@ -1,20 +1,11 @@
 """`manage.py backfill_prices`: set the cost of earlier calls of unknown cost."""
 
-from argparse import ArgumentParser, ArgumentTypeError
-from datetime import UTC, datetime
+from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
 from billing.pricing.backfill import backfill_prices
-
-
-def day_start(text: str) -> datetime:
-    """Midnight UTC of a day."""
-    try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a date such as 2026-01-31") from None
 
 
 class Command(BaseCommand):
@@ -25,23 +16,19 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        add = parser.add_argument
-        add("--apply", action="store_true", help="save the changes (default: only show them)")
-        add("--rewrite", action="store_true", help="recompute known costs too")
-        add("--since", type=day_start, help="only calls from this day on (UTC)")
-        add("--until", type=day_start, help="only calls before this day (UTC)")
-        add("--model", default="", help="only calls to this model")
+        parser.add_argument(
+            "--apply", action="store_true", help="save the changes (default: only show them)"
+        )
 
     def handle(self, **options: Any) -> None:
-        names = ("apply", "rewrite", "since", "until", "model")
-        done = backfill_prices(**{name: options[name] for name in names})
+        done = backfill_prices(apply=options["apply"])
         verb = "repriced" if options["apply"] else "would be repriced"
-        self.stdout.write(f"{done.priced} of {done.examined} calls {verb}.")
-        self.stdout.write(f"Known cost changes by {done.change_usd:.6f} US$.")
+        priced = done.by_source.total()
+        self.stdout.write(f"{priced} of {priced + done.unknown.total()} calls {verb}.")
+        self.stdout.write(f"Known cost changes by {done.cost_usd:.6f} US$.")
         for source, calls in done.by_source.most_common():
             self.stdout.write(f"  {calls} by {source}")
         for model, calls in done.unknown.most_common():
-            if calls:
-                self.stdout.write(f"Still unknown: {calls} of {model}")
-        if done.priced and not options["apply"]:
+            self.stdout.write(f"Still unknown: {calls} of {model}")
+        if priced and not options["apply"]:
             self.stdout.write("Nothing was changed. Run again with --apply.")

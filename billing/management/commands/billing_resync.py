@@ -19,12 +19,12 @@ class Command(BaseCommand):
         except AceError as error:
             raise CommandError(error.message) from None
         self.stdout.write(
-            f"{done.read} read, {done.changed} changed, {done.forgotten} customers deleted."
+            "{read} read, {changed} changed, {forgotten} customers deleted.".format_map(done)
         )
-        if done.failed:
+        if done["failed"]:
             raise CommandError("Stripe did not respond: the rest was not synced. Try again later.")
-        if done.unknown:
+        if done["unknown"]:
             raise CommandError(
-                f"{done.unknown} unknown to Stripe with this key. Check that it belongs to the "
+                f"{done['unknown']} unknown to Stripe with this key. Check that it belongs to the "
                 "right account and mode."
             )

@@ -88,6 +88,8 @@ def test_a_new_user_sees_the_free_plan_and_its_usage(own: Client, alice: User) -
     text = read(own)
     for words in ("10 of 50", "500,000 of 1,000,000", "1 of 5", "1 of 3", "Choose Scale"):
         assert words in text
+    for words in ("50 evolutions", "30,000,000 tokens", "5 playbooks", "3 API keys"):
+        assert f"<li>{words}" in text
 
 
 @pytest.mark.parametrize(
