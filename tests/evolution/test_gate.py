@@ -31,6 +31,7 @@ from tests.factories import make_outcome, make_playbook
 from tests.harness.cases import RIGHT, answer_cases, give_cases
 from tests.harness.fake_llm.model import FakeLLM
 from tests.harness.rest_client import Rest
+from tests.harness.row_replay import RowReplay
 from tests.harness.trials import LESSON, evolve, give_traffic, read
 
 pytestmark = pytest.mark.postgres
@@ -50,13 +51,21 @@ def owner(alice: User) -> Client:
     return client
 
 
+def make_gated(owner: User) -> Playbook:
+    """A playbook with four cases, whose version 2 waits for its check."""
+    playbook = make_playbook(owner)
+    give_traffic(playbook)
+    give_cases(playbook, owner, 4)
+    return evolve(playbook, owner)
+
+
+# Verdicts are sealed with their times.
+gated_playbook = RowReplay(make_gated, as_of_now=False)
+
+
 @pytest.fixture
 def gated(alice: User) -> Playbook:
-    """A playbook with four cases, whose version 2 waits for its check."""
-    playbook = make_playbook(alice)
-    give_traffic(playbook)
-    give_cases(playbook, alice, 4)
-    return evolve(playbook, alice)
+    return gated_playbook(alice)
 
 
 def trial_of(playbook: Playbook) -> Trial:

@@ -22,6 +22,7 @@ from playbooks.services.settings import update_playbook
 from playbooks.services.trials import taken_back_texts
 from playbooks.trials import version_badges
 from tests.factories import make_outcome, make_playbook
+from tests.harness.row_replay import RowReplay
 from tests.harness.trials import (
     LESSON,
     evolve,
@@ -45,9 +46,13 @@ def _quiet(settings: Settings) -> None:
     settings.RATE_LIMITS = settings.RATE_LIMITS | {"report_outcome": "100000/h"}
 
 
+# Verdicts are sealed with their times.
+playbook_on_trial = RowReplay(on_trial, as_of_now=False)
+
+
 @pytest.fixture
 def tried(alice: User) -> Playbook:
-    return on_trial(alice)
+    return playbook_on_trial(alice)
 
 
 def test_an_evolution_opens_a_trial_against_the_version_before(tried: Playbook) -> None:
