@@ -64,6 +64,7 @@ class Customer:
     tables: list[Table]
     chart: BarChart
     outcomes: int
+    outcomes_href: str
 
 
 def read_customer(request: HttpRequest, user: User) -> Customer:
@@ -76,6 +77,7 @@ def read_customer(request: HttpRequest, user: User) -> Customer:
         tables=tables,
         chart=draw_bars(reported, list(reported)),
         outcomes=int(sum(reported.values())),
+        outcomes_href=changelist_url("evolution_outcome", owner=user.pk),
     )
 
 

@@ -8,28 +8,20 @@ from django.contrib import admin, messages
 from django.db.models import Count, DecimalField, F, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html_join
+from django.utils.html import format_html
 
 from accounts.admin.users import AccountUserAdmin, per_user_subquery
 from accounts.models import User
 from billing.models import UsageRecord
 from config.web.view_as import start_viewing
-from core.admin import changelist_url, request_principal
+from core.admin import request_principal
 from core.errors import AceError
 from playbooks.models import Playbook
 
 SPEND_DAYS = 30
 MONEY = DecimalField(max_digits=14, decimal_places=6)
-RELATED_LISTS = (
-    ("playbooks", "playbooks_playbook"),
-    ("API keys", "accounts_apikey"),
-    ("evolutions", "evolution_evolutionjob"),
-    ("outcomes", "evolution_outcome"),
-    ("usage", "billing_usagerecord"),
-    ("plan and payment", "billing_billingaccount"),
-    ("audit log", "core_auditentry"),
-)
 
 
 class UserAdmin(AccountUserAdmin):
@@ -42,10 +34,10 @@ class UserAdmin(AccountUserAdmin):
         "last_login",
         "joined",
     )
-    readonly_fields: ClassVar = (*AccountUserAdmin.readonly_fields, "plan", "related_lists")
+    readonly_fields: ClassVar = (*AccountUserAdmin.readonly_fields, "plan", "customer_page")
     fieldsets: ClassVar = (
         *AccountUserAdmin.fieldsets,
-        ("Elsewhere", {"fields": ("plan", "related_lists")}),
+        ("Elsewhere", {"fields": ("plan", "customer_page")}),
     )
     actions = (*AccountUserAdmin.actions, "view_as")
     csv_columns = (
@@ -99,7 +91,6 @@ class UserAdmin(AccountUserAdmin):
         words = [user.plan_name, (user.plan_status or "free").replace("_", " ")]
         return ", ".join(filter(None, words))
 
-    @admin.display(description="related rows")
-    def related_lists(self, user: User) -> str:
-        found = ((changelist_url(model, owner=user.pk), text) for text, model in RELATED_LISTS)
-        return format_html_join(" · ", '<a href="{}">{}</a>', found)
+    @admin.display(description="everything of theirs")
+    def customer_page(self, user: User) -> str:
+        return format_html('<a href="{}">{}</a>', reverse("admin:customer", args=[user.pk]), user)

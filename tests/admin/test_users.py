@@ -7,6 +7,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from django.contrib.admin import site
 from django.contrib.auth.models import Permission
+from django.urls import reverse
 
 from accounts.models import User
 from accounts.services import user_administration
@@ -147,8 +148,11 @@ def test_the_lists_of_an_account_show_nobody_elses_rows(desk: AdminClient, alice
         make_key(user)
         playbook = make_playbook(user, name=f"Of {user.email}")
         make_outcome(playbook, user)
-    links = re.findall(r'href="(/admin/[^"]*owner=[^"]*)"', desk.row(alice))
-    assert len(links) == 7
+    address = reverse("admin:customer", args=[alice.pk])
+    assert f'href="{address}"' in desk.row(alice)
+    customer = desk.client.get(address).content.decode()
+    links = set(re.findall(r'href="(/admin/[^"]*owner=[^"]*)"', customer))
+    assert len(links) == 9
     for link in links:
         page = desk.client.get(html.unescape(link)).content.decode()
         assert "malice" not in page, link
