@@ -105,16 +105,10 @@ def _queue(endpoint: WebhookEndpoint, event: str, data: Mapping[str, Any]) -> We
     )
 
 
-class Lane:
-    """The accounts whose events are being sent by this process; each has at most one thread."""
-
-    def __init__(self) -> None:
-        self.pool = ThreadPoolExecutor(THREADS, thread_name_prefix="webhook")
-        self.sending: dict[UUID, Future[int]] = {}
-
-
-LANES = {False: Lane(), True: Lane()}
-"""By whether the last delivery of the account failed."""
+POOLS = [ThreadPoolExecutor(THREADS, thread_name_prefix="webhook") for _ in range(2)]
+"""The second one for accounts whose last delivery failed."""
+SENDING: dict[UUID, Future[int]] = {}
+"""The endpoints whose events this process sends now, each by one thread of a pool."""
 
 
 def deliver_webhooks(*, failing: bool = False) -> dict[str, int]:
@@ -124,15 +118,14 @@ def deliver_webhooks(*, failing: bool = False) -> dict[str, int]:
     time: accounts whose last delivery failed (`failing`) have a lane of their own. Not inside a
     transaction.
     """
-    lane = LANES[failing]
-    lane.sending = {pk: sent for pk, sent in lane.sending.items() if not sent.done()}
-    endpoints = WebhookEndpoint.objects.filter(disabled_at=None).exclude(pk__in=lane.sending)
+    busy = [pk for pk, sent in list(SENDING.items()) if not sent.done()]
+    endpoints = WebhookEndpoint.objects.filter(disabled_at=None).exclude(pk__in=busy)
     endpoints = endpoints.exclude(failures=0) if failing else endpoints.filter(failures=0)
     oldest = _due(OuterRef("pk")).values("next_attempt_at")[:1]
     found = endpoints.annotate(since=Subquery(oldest)).exclude(since=None).order_by("since")
-    chosen = found.values_list("pk", flat=True)[: THREADS - len(lane.sending)]
-    begun = {pk: lane.pool.submit(_deliver_due, pk) for pk in chosen}
-    lane.sending |= begun
+    chosen = found.values_list("pk", flat=True)[:THREADS]
+    begun = {pk: POOLS[failing].submit(_deliver_due, pk) for pk in chosen}
+    SENDING.update(begun)
     done, _ = wait(begun.values(), ROUND_SECONDS)
     return {"webhooks": sum(sent.result() for sent in done)} if begun else {}
 
