@@ -34,7 +34,7 @@ def test_a_fault_is_mailed_once_and_closed_after_a_while(staff: User, alice: Use
     incident = Incident.objects.get()
     assert (incident.kind, incident.closed_at) == (Kind.PROVIDER_DOWN, None)
     assert [message.to for message in mail.outbox] == [[staff.email]]
-    assert "api.example: provider_down" in mail.outbox[0].body
+    assert "api.example are paused: provider_down" in mail.outbox[0].body
     circuit.delete()
     watch()
     assert Incident.objects.get().closed_at is None
