@@ -77,7 +77,7 @@ class AdaptiveLimits:
             self.most_calls = together // 2
         elif after < longest_deadline(self.seconds):
             self.slowest_seconds = 2 * after / ROOM
-        else:
+        elif self.lowered_at is not None:
             return False
         self.lowered_at = now
         return True

@@ -94,6 +94,16 @@ def test_time_outs_of_one_round_lower_the_limit_once() -> None:
     assert limits.max_calls == 4
 
 
+def test_one_lost_call_under_a_deadline_that_cannot_grow_says_nothing_yet() -> None:
+    limits, begun = AdaptiveLimits(32, 900), NOON
+    found = []
+    for _ in range(2):
+        now = begun + timedelta(seconds=900)
+        found.append(limits.timed_out(begun=begun, now=now, together=1, after=900))
+        begun = now
+    assert found == [True, False]
+
+
 def test_a_deadline_above_the_longest_stays_as_it_is_set() -> None:
     assert longest_deadline(1800) == 1800
     assert AdaptiveLimits(32, 1800, local=True).deadline == 1800
