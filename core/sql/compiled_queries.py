@@ -41,32 +41,11 @@ def uuid_param(name: str) -> Param:
 
 
 @dataclass(frozen=True)
-class CompiledStatement:
-    """SQL for one kind of database, and its parameters in order."""
-
-    text: str
-    params: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, compiler: Any) -> "CompiledStatement":
-        text, params = compiler.as_sql()
-        assert all(map(_is_constant, params)), "a value that differs between runs has to be a Param"  # noqa: S101 - programming error
-        return cls(text, tuple(params))
-
-    def with_values(self, values: dict[str, Any], connection: Any) -> list[Any]:
-        return [
-            each.output_field.get_db_prep_value(values[each.name], connection)
-            if isinstance(each, Param)
-            else each
-            for each in self.params
-        ]
-
-
-@dataclass(frozen=True)
 class _CompiledSelect:
     """A SELECT and how its rows become objects, which Django works out anew for every query."""
 
-    statement: CompiledStatement
+    text: str
+    params: list[Any]
     model: type[models.Model]
     columns: slice
     names: list[str]
@@ -79,12 +58,14 @@ class _CompiledSelect:
         # The default order of a model costs time and does not matter here.
         rows = rows if rows.query.order_by else rows.order_by()
         compiler: Any = rows.query.get_compiler(connection=connection)
-        statement = CompiledStatement.of(compiler)
+        text, params = compiler.as_sql()
+        assert all(map(_is_constant, params)), "a value that differs between runs has to be a Param"  # noqa: S101 - programming error
         select, info = compiler.select, compiler.klass_info
         first, last = info["select_fields"][0], info["select_fields"][-1] + 1
         found = compiler.get_converters([column[0] for column in select[: compiler.col_count]])
         return cls(
-            statement,
+            text,
+            params,
             info["model"],
             slice(first, last),
             [column[0].target.attname for column in select[first:last]],
@@ -92,6 +73,14 @@ class _CompiledSelect:
             get_related_populators(info, select, connection.alias),  # type: ignore[call-arg]  # the stubs are of Django 6
             dict(compiler.annotation_col_map or {}),
         )
+
+    def with_values(self, values: dict[str, Any], connection: Any) -> list[Any]:
+        return [
+            each.output_field.get_db_prep_value(values[each.name], connection)
+            if isinstance(each, Param)
+            else each
+            for each in self.params
+        ]
 
     def take(self, row: list[Any], connection: Any) -> Any:
         for index, converters, column in self.converters:
@@ -125,7 +114,7 @@ class CompiledQuery(Generic[M]):
             select = _CompiledSelect.of(self._build(), connection)
             self._statements[connection.vendor] = select
         with connection.cursor() as cursor:
-            cursor.execute(select.statement.text, select.statement.with_values(values, connection))
+            cursor.execute(select.text, select.with_values(values, connection))
             rows = cursor.fetchall()
         return [select.take(list(row), connection) for row in rows]
 

@@ -202,28 +202,19 @@ def parse(text: str, *, sections: Sequence[Section] | None = None) -> Document:
     return Document.of(reader.sections, reader.bullets)
 
 
-def without_common_bullets(old: str, new: str) -> tuple[str, str]:
-    """Both ACE texts without the bullets that stand in both alike, under the same heading.
+def without_common_bullets(*texts: str) -> list[str]:
+    """ACE texts without the bullets that stand in all alike, under the same heading.
 
     For a diff: parsing a bullet costs 10 µs, and of a thousand two may differ.
     """
-    lines = [_lines_with_heading(text) for text in (old, new)]
-    common = set(lines[0]) & set(lines[1])
-    kept = (
-        "\n".join(
-            line for heading, line in each if line == heading or (heading, line) not in common
-        )
-        for each in lines
-    )
-    return next(kept), next(kept)
-
-
-def _lines_with_heading(text: str) -> list[tuple[str, str]]:
-    heading, found = "", []
-    for line in text.split("\n"):
-        heading = line if line.startswith("## ") else heading
-        found.append((heading, line))
-    return found
+    lines: list[list[tuple[str, str]]] = [[] for _ in texts]
+    for text, found in zip(texts, lines, strict=True):
+        heading = ""
+        for line in text.split("\n"):
+            heading = line if line.startswith("## ") else heading
+            found.append((heading, line))
+    common = set.intersection(*map(set, lines))
+    return ["\n".join(x[1] for x in found if x[0] == x[1] or x not in common) for found in lines]
 
 
 @dataclass

@@ -154,10 +154,7 @@ def _excerpt(
     max_tokens: int | None,
     task: str,
 ) -> Excerpt:
-    """What is read of a version. Only a new one changes it: `_facts` are the newest and its text.
-
-    Rows are known by their ids here, and a trial's stable arm reads another text of one id.
-    """
+    """What is read of a version, until a newer one; `_facts`: the newest, and the text to read."""
     document = _one_section(playbook, version, section) if section else None
     if document is None:
         text = without_empty_sections(agent_view(version.text))
