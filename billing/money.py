@@ -1,7 +1,9 @@
 """Convert amounts between a currency's smallest unit, as in Stripe, and decimals. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 # Stripe's currencies without decimals, and those with three.
 ZERO_DECIMAL_CURRENCIES = frozenset(
@@ -9,6 +11,9 @@ ZERO_DECIMAL_CURRENCIES = frozenset(
     + ["pyg", "rwf", "ugx", "vnd", "vuv", "xaf", "xof", "xpf"]
 )
 THREE_DECIMAL_CURRENCIES = frozenset(["bhd", "jod", "kwd", "omr", "tnd"])
+
+OVERAGE = "overage"
+"""In the place of an interval: the price of one US$ of model calls beyond a plan."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,13 @@ class Amount:
         amount = from_minor_units(self.units, self.currency)
         plain = f"{amount:,.0f}" if amount == amount.to_integral_value() else f"{amount:,.2f}"
         currency = "US$" if self.currency == "usd" else self.currency.upper()
-        return f"{plain} {currency} a {self.interval}"
+        each = "per US$ of model calls" if self.interval == OVERAGE else f"a {self.interval}"
+        return f"{plain} {currency} {each}"
+
+
+def is_metered(price: Mapping[str, Any]) -> bool:
+    """Whether usage is charged at this price of Stripe's, which only overage is."""
+    return (price.get("recurring") or {}).get("usage_type") == "metered"
 
 
 def from_minor_units(units: int, currency: str) -> Decimal:

@@ -70,7 +70,7 @@ class QuotaPeriodAdmin(PlanListAdmin, ReadOnlyAdmin):
 
     list_display = csv_columns = (
         *("user", "start", "end", "evolutions_used", "evolutions_held"),
-        *("tokens_used", "tokens_held", "usd_used", "usd_held"),
+        *("tokens_used", "tokens_held", "usd_used", "usd_held", "overage_from", "overage_sent"),
     )
     list_filter = (OwnerFilter.by("user"),)
     list_select_related = ("user",)

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 
 from billing.admin.base import AuditedAdmin, PlanListAdmin
 from billing.admin.limits import PlanLimitInline
+from billing.limits.overage import set_overage
 from billing.models import BillingAccount, Limit, Plan, StripeEvent, UsageRecord
 from billing.plans.entitlements import grant_plan, make_default, withdraw_plan
 from billing.stripe.sync import extend_trial, resync_account, unlink_customer
@@ -93,7 +94,7 @@ class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
 
     list_display = (
         *("user", "plan", "status", "payment_problem", "period_end", "cancel_at_period_end"),
-        *("complimentary_plan", "complimentary_until", "synced_at", "at_stripe"),
+        *("complimentary_plan", "complimentary_until", "overage_price", "synced_at", "at_stripe"),
     )
     change_list_template = "admin/billing_account_list.html"
     list_filter = (
@@ -102,12 +103,16 @@ class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
         ("duplicate_subscription_id", admin.EmptyFieldListFilter),
         "plan",
         "cancel_at_period_end",
+        ("overage_price", admin.EmptyFieldListFilter),
     )
     list_select_related = ("user", "plan", "complimentary_plan")
     date_hierarchy = "updated_at"
     search_fields = ("user__email", "=stripe_customer_id", "=stripe_subscription_id")
     autocomplete_fields = ("user",)
-    actions = ("withdraw", "resync_from_stripe", "extend_trials", "unlink_customers")
+    actions = (
+        *("withdraw", "resync_from_stripe", "extend_trials", "unlink_customers"),
+        "end_overages",
+    )
     csv_columns = (
         *("user__email", "plan__slug", "status", "period_start", "period_end"),
         *("cancel_at_period_end", "grace_until", "trial_end", "synced_at"),
@@ -217,6 +222,14 @@ class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
         lambda row, by: unlink_customer(account=row, by=by),
         one="customer unlinked",
         many="customers unlinked",
+    )
+
+    end_overages = row_action(
+        "End overage",
+        lambda row, by: set_overage(account=row, on=False, by=by),
+        one="overage ended",
+        many="overages ended",
+        rows=lambda rows: rows.exclude(overage_price=""),
     )
 
 

@@ -150,6 +150,12 @@ class SubscriptionSerializer(serializers.Serializer[Any]):
         help_text="After a failed payment the plan stays active until then.",
     )
     trial_end = serializers.DateTimeField(source="account.trial_end", allow_null=True)
+    overage_usd = serializers.DecimalField(
+        max_digits=14, decimal_places=6, help_text="Cost of model calls beyond the plan."
+    )
+    overage_limit = serializers.IntegerField(
+        allow_null=True, help_text="US$ at which calls beyond the plan end; null: no overage."
+    )
 
 
 class BudgetStatusSerializer(serializers.Serializer[Any]):

@@ -22,6 +22,7 @@ from billing.plans.entitlements import (
     entitlement_for,
     find_quota_period,
     format_quota,
+    included_amount,
     monthly_limit,
 )
 from core.clock import database_now
@@ -45,11 +46,17 @@ class QuotaExceeded(LimitReached):
         left = "the rest is reserved for running jobs" if is_busy else EXHAUSTED_TEXTS[resource]
         otherwise = "" if resource == EVOLUTIONS else ", or use your own model key"
         trial = " during the trial" if entitlement.is_trial else ""
-        super().__init__(
+        resume = f"Evolutions resume on {self.until:%-d %B %Y, %H:%M} UTC, or as soon as you"
+        message = (
             f"The {plan.name} plan includes {format_quota(limit, resource)} a month{trial}, and "
-            f"{left}. Evolutions resume on {self.until:%-d %B %Y, %H:%M} UTC, "
-            f"or as soon as you upgrade your plan{otherwise}."
+            f"{left}. {resume} upgrade your plan{otherwise}."
         )
+        if limit != included_amount(entitlement, resource):
+            message = (
+                f"With overage, your budget allows {format_quota(limit, resource)} a month, and "
+                f"{left}. {resume} raise the budget{otherwise}."
+            )
+        super().__init__(message)
         self.entitlement, self.resource, self.limit = entitlement, resource, limit
         self.code, self.mark = f"quota_{resource.value}", _state_digest(entitlement, resource)
         self.is_busy = is_busy
@@ -90,12 +97,33 @@ def settle_evolution(period_id: UUID, *, counts: bool) -> None:
 
 def check_call_quota(record: UsageRecord, entitlement: Entitlement) -> None:
     """Raise QuotaExceeded when the call just recorded exceeds its plan month; roll back then."""
+    # Its row is locked: the ledger's trigger has just added the call.
     period = QuotaPeriod.objects.get(pk=str(record.quota_period_id))
     wanted = {QuotaResource.TOKENS: record.held_tokens, QuotaResource.USD: record.held_usd}
     for resource, want in wanted.items():
         limit, used = monthly_limit(entitlement, resource), getattr(period, f"{resource}_used")
+        if resource == QuotaResource.TOKENS and not record.held_usd:
+            # Nobody would pay for the overage of a call whose price is unknown.
+            limit = included_amount(entitlement, resource)
         if limit is not None and used + getattr(period, f"{resource}_held") > limit:
             raise QuotaExceeded(entitlement, resource, limit, is_busy=used + want <= limit)
+    _mark_overage(period, included_amount(entitlement, QuotaResource.USD))
+
+
+def _mark_overage(period: QuotaPeriod, included: int | None) -> None:
+    """Keep the cost above which the month's calls are charged: never what the plan included then.
+
+    It only rises: by a larger plan, and by a limit that is no plan's.
+    """
+    taken, start = period.usd_used + period.usd_held, period.overage_from
+    if start is None and (included is None or taken <= included):
+        return
+    above = taken if included is None else Decimal(included)
+    start = max(above, period.usd_used if start is None else start)
+    if start != period.overage_from:
+        period.overage_from = start
+        period.overage_due, period.overage_sent = period.overage_due or 0, period.overage_sent or 0
+        period.save(update_fields=["overage_from", "overage_due", "overage_sent", "updated_at"])
 
 
 def has_quota(*, user_id: UUID, resource: QuotaResource, mark: str) -> bool:

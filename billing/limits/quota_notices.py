@@ -7,7 +7,7 @@ from django.core.cache import cache
 from django.db.models import Exists, OuterRef, Q
 
 from billing.models import QuotaPeriod, QuotaResource, UsageRecord
-from billing.plans.entitlements import entitlement_for, format_quota
+from billing.plans.entitlements import entitlement_for, format_quota, overage_limit
 from billing.plans.summary import quota_usages
 from core.clock import database_now
 from core.emails import send_email
@@ -53,6 +53,7 @@ def _notify(period: QuotaPeriod) -> int:
             resource="model cost" if usage.resource == QuotaResource.USD else usage.resource,
             limit=format_quota(usage.limit or 0, QuotaResource(usage.resource)),
             until=f"{period.end:%-d %B %Y, %H:%M} UTC",
+            overage="yes" if overage_limit(entitlement) == usage.limit else "",
         )
         sent += 1
     return sent

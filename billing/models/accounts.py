@@ -54,6 +54,14 @@ class BillingAccount(BaseModel):
         blank=True,
         help_text="second paid subscription: cancel one of the two",
     )
+    overage_subscription_id = models.CharField(
+        max_length=255,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="subscription whose owner chose overage",
+    )
+    overage_price = models.CharField(max_length=60, default="", db_default="", editable=False)
     synced_at = models.DateTimeField(null=True, blank=True, help_text="last sync with Stripe")
     # Concurrent requests to Stripe may finish in either order. The number is taken before the
     # request: an answer with a lower one than that applied may be older and is discarded.

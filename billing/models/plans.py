@@ -12,7 +12,7 @@ from typing import Any, Self
 from django.db import models
 from django.db.models import Q
 
-from billing.money import Amount
+from billing.money import OVERAGE, Amount, is_metered
 from core.models import BaseModel
 
 INCLUDED = {
@@ -100,7 +100,7 @@ class Plan(BaseModel):
         product = price.get("product") or ""
         product = product["id"] if isinstance(product, Mapping) else product
         key = price.get("lookup_key") or ""
-        return (
+        return not is_metered(price) and (
             price.get("id") in self.stripe_prices
             or product in {self.stripe_product_id or f"ace_{self.slug}", f"ace_{self.slug}"}
             or bool(self.price_lookup_key and key in self.lookup_keys.values())
@@ -108,17 +108,24 @@ class Plan(BaseModel):
 
     @property
     def lookup_keys(self) -> dict[str, str]:
-        """The lookup keys of the monthly and the yearly price."""
-        return {"month": self.price_lookup_key, "year": f"{self.price_lookup_key}_year"}
+        """The lookup keys of the monthly and the yearly price, and of calls beyond the plan."""
+        key = self.price_lookup_key
+        return {"month": key, "year": f"{key}_year", OVERAGE: f"{key}_{OVERAGE}"}
 
     @property
     def sold_amounts(self) -> dict[str, Amount]:
-        """What Stripe charges now, by interval, as last read from it."""
+        """What Stripe charges now, by interval or as OVERAGE, as last read from it."""
         prices = (row for row in self.stripe_prices.values() if row["is_sold"])
         amounts = (Amount(row["units"], row["currency"], row["interval"]) for row in prices)
         return {amount.interval: amount for amount in amounts}
 
     @property
+    def overage_price(self) -> str:
+        """What one US$ of model calls beyond the plan costs, in words; empty: not offered."""
+        return str(self.sold_amounts.get(OVERAGE, ""))
+
+    @property
     def price(self) -> str:
         """Stripe's price in words, "29 US$ a month or 290 US$ a year"; else what staff typed."""
-        return " or ".join(map(str, self.sold_amounts.values())) or self.display_price
+        amounts = (amount for each, amount in self.sold_amounts.items() if each != OVERAGE)
+        return " or ".join(map(str, amounts)) or self.display_price

@@ -1,5 +1,8 @@
 """Monthly plan usage, by period."""
 
+from decimal import Decimal
+from typing import ClassVar
+
 from django.db import models
 from django.db.models import F, Q
 
@@ -32,11 +35,26 @@ class QuotaPeriod(BaseModel):
         null=True, editable=False, help_text="limits, by resource, for which something had to wait"
     )
     notified = models.JSONField(null=True, editable=False, help_text="last e-mail, by resource")
+    # Empty until a call goes beyond the plan. Null, not 0: SQLite could not add the columns without
+    # making the table anew, which the ledger's trigger writes.
+    overage_from = models.DecimalField(
+        max_digits=14, decimal_places=6, null=True, help_text="US$ above which calls are charged"
+    )
+    overage_due = models.PositiveIntegerField(
+        null=True, help_text="US cents with the report to Stripe that is under way"
+    )
+    overage_sent = models.PositiveIntegerField(null=True, help_text="US cents Stripe confirmed")
+    overage_at = models.DateTimeField(null=True, help_text="time of the last report's usage")
 
     objects = QuotaPeriodQuerySet.as_manager()
 
     class Meta:
         ordering = ("-start",)
+        indexes: ClassVar = [
+            models.Index(
+                fields=("end",), condition=Q(overage_from__isnull=False), name="quota_overage"
+            )
+        ]
         constraints = (
             models.UniqueConstraint(fields=("user", "start"), name="unique_quota_period_start"),
             models.CheckConstraint(
@@ -46,6 +64,12 @@ class QuotaPeriod(BaseModel):
 
     def __str__(self) -> str:
         return f"{self.user} from {self.start:%d %b %Y}"
+
+    @property
+    def overage_usd(self) -> Decimal:
+        """The cost of the calls beyond the plan, without those that run."""
+        start = self.overage_from
+        return Decimal(0) if start is None else max(Decimal(0), self.usd_used - start)
 
 
 class DeletedAccountUsage(BaseModel):

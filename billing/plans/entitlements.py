@@ -1,6 +1,6 @@
 """The plan that applies to a user at this moment, and its limits; no plan while billing is off."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -145,13 +145,15 @@ def find_limits(
     return [row for row in found if row.until is None or row.until > now]
 
 
-def limit_of_account(rows: Iterable[Limit], unit: str, window: str) -> Limit | None:
+def limit_of_account(
+    rows: Iterable[Limit], unit: str, window: str, set_by: Collection[str] = OWN
+) -> Limit | None:
     """The row that limits the account: one of its own, else its plan's, else the one for all."""
     fitting = (
         row
         for row in rows
         if (row.scope, row.unit, row.window) == (Limit.Scope.ACCOUNT, unit, window)
-        and row.set_by in OWN
+        and row.set_by in set_by
     )
     return min(fitting, key=lambda row: (row.user_id is None, row.plan_id is None), default=None)
 
@@ -187,6 +189,35 @@ def format_quota(limit: int, resource: QuotaResource) -> str:
 
 
 def monthly_limit(entitlement: Entitlement, resource: QuotaResource) -> int | None:
+    """How much of a resource a month allows; None: unlimited. With overage its owner's budget."""
+    over = None if resource == QuotaResource.EVOLUTIONS else overage_limit(entitlement)
+    if over is None:
+        return included_amount(entitlement, resource)
+    return over if resource == QuotaResource.USD else None
+
+
+def overage_limit(entitlement: Entitlement) -> int | None:
+    """The cost in US$ up to which a month's calls go on beyond the plan; None without overage.
+
+    It is the owner's monthly budget, which has to stop and to be above what the plan includes.
+    """
+    account, included = entitlement.account, included_amount(entitlement, QuotaResource.USD)
+    chosen, is_paid = account.overage_subscription_id, account.status == account.Status.ACTIVE
+    if not is_paid or account.plan_id != entitlement.plan.pk or included is None:
+        return None
+    if not chosen or chosen != account.stripe_subscription_id:
+        return None
+    budget = overage_budget(entitlement.limits)
+    return budget if budget is not None and budget > included else None
+
+
+def overage_budget(rows: Iterable[Limit]) -> int | None:
+    """Whole US$ of the owner's monthly budget for the account, if it stops calls."""
+    row = limit_of_account(rows, Limit.Unit.USD, Limit.Window.MONTH, (Limit.SetBy.OWNER,))
+    return int(row.amount or 0) if row and row.stops else None
+
+
+def included_amount(entitlement: Entitlement, resource: QuotaResource) -> int | None:
     """The plan's monthly limit of a resource; None: unlimited. A trial has a part of it.
 
     Cost in US dollars is a plan's only: other limits on it are the calendar's (`spending`).

@@ -1,6 +1,7 @@
 """A user's plan as pages and REST show it: what it includes and how much is used."""
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from accounts.hooks import hooks
 from accounts.models import ApiKey, User
@@ -12,6 +13,7 @@ from billing.plans.entitlements import (
     entitlement_for,
     find_quota_period,
     monthly_limit,
+    overage_limit,
 )
 
 NEAR_PERCENT = 80
@@ -48,9 +50,14 @@ class QuotaUsage:
 
 @dataclass(frozen=True)
 class PlanSummary(Entitlement):
-    """The plan that applies, its period, its usage and the state of its payment."""
+    """The plan that applies, its period, its usage and the state of its payment.
+
+    `overage_usd`: the cost of calls beyond the plan; they go on to `overage_limit` US$ in all.
+    """
 
     quotas: list[QuotaUsage] = field(default_factory=list)
+    overage_usd: Decimal = Decimal(0)
+    overage_limit: int | None = None
 
 
 def summarize_plan(*, user: User) -> PlanSummary:
@@ -59,7 +66,12 @@ def summarize_plan(*, user: User) -> PlanSummary:
     if entitlement is None:
         raise BillingDisabled
     used = find_quota_period(user.pk, entitlement.period)
-    return PlanSummary(**vars(entitlement), quotas=quota_usages(entitlement, used))
+    return PlanSummary(
+        **vars(entitlement),
+        quotas=quota_usages(entitlement, used),
+        overage_usd=used.overage_usd if used else Decimal(0),
+        overage_limit=overage_limit(entitlement),
+    )
 
 
 def quota_usages(entitlement: Entitlement, period: QuotaPeriod | None) -> list[QuotaUsage]:

@@ -7,8 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 
-from billing.models import PriceOverride, UsageRecord
+from billing.models import PriceOverride, QuotaPeriod, UsageRecord
 from billing.pricing.usage_pricing import apply_price, price_usage
 from core.audit import record
 
@@ -51,6 +52,11 @@ def _price_batch(
             return
         fields = ["cost_usd", "price_source", "metadata", "updated_at"]
         UsageRecord.objects.bulk_update(priced, fields)
+        for call in priced:
+            if call.quota_period_id:
+                # Nobody pays overage for a price that was unknown when the call was made.
+                months = QuotaPeriod.objects.filter(pk=call.quota_period_id)
+                months.update(overage_from=F("overage_from") + call.cost_usd)
         detail: dict[str, Any] = {
             "calls": len(priced),
             "change_usd": str(done.cost_usd - usd),

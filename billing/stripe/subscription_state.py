@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from billing.money import is_metered
+
 Data = Mapping[str, Any]
 # Best first: of two subscriptions the better one counts.
 RANK = ("active", "trialing", "past_due", "unpaid")
@@ -86,6 +88,12 @@ def plan_item(subscription: Data, is_plan: Callable[[Data], bool] = lambda price
     plans = (item for item in items if item.get("price") and is_plan(item["price"]))
     found: Data = next(plans, items[0])
     return found
+
+
+def metered_item(subscriptions: Iterable[Data], subscription: str) -> Data | None:
+    """The item of this subscription whose usage is charged: overage."""
+    items = (row["items"]["data"] for row in subscriptions if row["id"] == subscription)
+    return next((item for item in next(items, []) if is_metered(item["price"])), None)
 
 
 def subscription_id_of(invoice: Data) -> str:

@@ -57,7 +57,7 @@ def subscribe(
     """
     require_billing()
     chosen = _paid_plan(plan)
-    if interval not in chosen.lookup_keys:
+    if interval not in {"month", "year"}:
         raise Invalid.field("interval", "Choose one of: month, year.")
     price = gateway.stripe_api.find_price(chosen.lookup_keys[interval])
     if price is None:

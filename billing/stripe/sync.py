@@ -25,10 +25,14 @@ from billing.errors import (
     PaymentUnavailable,
     require_billing,
 )
-from billing.models import BillingAccount, Plan, StripeEvent, TrialMark
+from billing.models import BillingAccount, Plan, QuotaPeriod, StripeEvent, TrialMark
 from billing.models.accounts import keyed_digest
 from billing.stripe import gateway
-from billing.stripe.subscription_state import SubscriptionState, subscription_state
+from billing.stripe.subscription_state import (
+    SubscriptionState,
+    metered_item,
+    subscription_state,
+)
 from core.audit import record
 from core.clock import database_now
 from core.emails import send_email
@@ -37,6 +41,8 @@ from core.security.scopes import Principal
 
 logger = logging.getLogger(__name__)
 EVENT_RETENTION = timedelta(days=30)
+LONGEST_DRAFT = timedelta(days=3)
+"""The longest that Stripe can be set to wait before an invoice is final."""
 RESYNC_INTERVAL = timedelta(hours=24)
 """Every account with a customer is fetched again after this time, with or without webhooks."""
 RESYNC_SECONDS, PAUSE_SECONDS = 10, 300
@@ -154,11 +160,24 @@ def sync_account(*, account: BillingAccount, with_invoices: bool = True) -> Bill
             second_trial = _mark_trial(locked, state.cards)
     if is_new:
         _report_duplicate_subscription(locked)
+    if unused := _unused_item(locked, state.subscriptions):
+        gateway.stripe_api.remove_item(unused)
     if second_trial:
         gateway.stripe_api.set_trial_end(second_trial, None)
     if state.email and state.email.lower() != locked.user.email.lower():
         gateway.stripe_api.change_email(customer, locked.user.email)
     return locked
+
+
+def _unused_item(account: BillingAccount, subscriptions: list[dict[str, Any]]) -> str:
+    """The item of overage that nobody chose: with two, Stripe's portal offers no other plan.
+
+    What it counted is on a final invoice.
+    """
+    item = metered_item(subscriptions, account.stripe_subscription_id)
+    used = QuotaPeriod.objects.filter(user=account.user_id, overage_from__isnull=False)
+    recent = used.filter(end__gt=database_now() - LONGEST_DRAFT)
+    return str(item["id"]) if item and not account.overage_price and not recent.exists() else ""
 
 
 def _mark_trial(account: BillingAccount, cards: dict[str, str]) -> str:

@@ -17,10 +17,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.models import User
 from billing.errors import PaymentUnavailable
+from billing.limits.overage import overage_problem, set_overage
 from billing.plans.summary import limit_gauges, summarize_plan
 from billing.stripe import subscriptions
 from core.errors import AceError
 from core.http.requests import UserRequest, site_url
+from core.security.scopes import Principal
 
 REFRESH_SECONDS = 5
 """Seconds between two requests to Stripe for one user."""
@@ -58,6 +60,7 @@ def plan(request: UserRequest) -> HttpResponse:
         "summary": summary,
         "state": summary.account.payment_state(timezone.now()),
         "gauges": limit_gauges(summary, request.user),
+        "overage_problem": overage_problem(summary),
         "plans": subscriptions.offered_plans(),
         "invoices": subscriptions.list_invoices(user=request.user),
         "payment_pending": paid == "1" and not is_subscribed,
@@ -106,6 +109,19 @@ def portal(request: UserRequest) -> HttpResponse:
     return redirect_to_stripe(
         request, lambda site: subscriptions.open_portal(user=request.user, site=site)
     )
+
+
+@login_required
+@require_POST
+@billing_required
+def overage(request: UserRequest) -> HttpResponse:
+    """Allow calls beyond the plan, or end that."""
+    account, on = summarize_plan(user=request.user).account, "allow" in request.POST
+    try:
+        set_overage(account=account, on=on, by=Principal.of(request.user))
+    except AceError as error:
+        messages.error(request, error.message)
+    return redirect("billing:plan")
 
 
 def redirect_to_stripe(request: UserRequest, address_of: Callable[[str], str]) -> HttpResponse:

@@ -13,4 +13,5 @@ urlpatterns: list[URLPattern] = [
     path("billing/confirmation", plan_views.confirmation, name="confirmation"),
     path("billing/subscribe", plan_views.subscribe, name="subscribe"),
     path("billing/portal", plan_views.portal, name="portal"),
+    path("billing/overage", plan_views.overage, name="overage"),
 ]

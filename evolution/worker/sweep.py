@@ -17,6 +17,7 @@ from accounts.models import User
 from accounts.oauth.connections import clear_oauth_if_due
 from accounts.services.webhooks import emit_event
 from billing.admission import LIMITS, has_quota
+from billing.limits.overage import report_overage
 from billing.limits.quota_notices import send_quota_notices
 from billing.limits.spending import Spender, send_budget_warnings
 from billing.models import DailySpend, StripeEvent
@@ -127,8 +128,9 @@ def _resume_locked(rows: QuerySet[Row], resume: Callable[[Row], object]) -> bool
 
 
 def sync_billing() -> None:
-    """Compare an account with the payment provider, whose answer nothing else waits for."""
+    """What asks the payment provider, whose answer nothing else waits for."""
     resync_stale_account()
+    report_overage()
 
 
 def _rescue(job: EvolutionJob, now: datetime) -> None:

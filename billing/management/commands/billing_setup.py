@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from billing.errors import require_billing
 from billing.models import Plan
-from billing.money import Amount, to_minor_units
+from billing.money import OVERAGE, Amount, to_minor_units
 from billing.stripe import gateway
 from core.errors import AceError
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="PLAN=AMOUNT",
-            help="such as pro=29, or pro=290/year",
+            help="such as pro=29, pro=290/year, or pro=1.20/overage for each US$ beyond the plan",
         )
         parser.add_argument("--currency", default="usd")
         parser.add_argument(
@@ -49,7 +49,8 @@ class Command(BaseCommand):
 
     def report(self, done: "SetupResult") -> None:
         for plan in done.priced:
-            self.stdout.write(f"Plan {plan.slug}: sold for {plan.price}.")
+            beyond = f", {plan.overage_price}" if plan.overage_price else ""
+            self.stdout.write(f"Plan {plan.slug}: sold for {plan.price}{beyond}.")
         if done.endpoint:
             self.stdout.write(
                 f"Webhook: {done.endpoint} ({'created' if done.is_endpoint_new else 'unchanged'})."
@@ -75,7 +76,7 @@ def parse_price(text: str, options: dict[str, Any]) -> tuple[tuple[str, str], Am
     currency = options["currency"].lower()
     try:
         units = to_minor_units(Decimal(amount), currency)
-        if interval not in {"month", "year"}:
+        if interval not in {"month", "year", OVERAGE}:
             raise ValueError(interval)
     except (InvalidOperation, ValueError):
         raise CommandError(

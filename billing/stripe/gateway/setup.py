@@ -5,6 +5,7 @@ Idempotent: `manage.py billing_setup` runs it again after each change of plans.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
@@ -12,9 +13,10 @@ from django.urls import reverse
 
 from billing.errors import PaymentUnavailable
 from billing.models import BillingAccount, Plan
-from billing.money import Amount
+from billing.money import OVERAGE, Amount, is_metered
 from billing.stripe.gateway import mirror
 from billing.stripe.gateway.stripe_api import (
+    METER,
     OUR_METADATA,
     Data,
     client,
@@ -80,7 +82,7 @@ def set_up_billing(*, site: str, amounts: Mapping[tuple[str, str], Amount]) -> S
         prices = [price for price in found if price is not None]
         remember_prices(plan, prices)
         (done.priced if found[0] else done.missing).append(plan)
-        sold += prices
+        sold += [price for price in prices if not is_metered(price)]
     if sold:
         ensure_portal(sold)
     if site:
@@ -96,7 +98,8 @@ def remember_prices(plan: Plan, sold: list[Data]) -> None:
         amount = price_amount(price)
         fields = {"units": amount.units, "currency": amount.currency, "interval": amount.interval}
         known[price["id"]] = fields | {"is_sold": True}
-        plan.stripe_product_id = price["product"]
+        if not is_metered(price):
+            plan.stripe_product_id = price["product"]
     plan.stripe_prices = known
     plan.save(update_fields=["stripe_prices", "stripe_product_id", "updated_at"])
 
@@ -112,23 +115,20 @@ def _remove_test_mode_customers() -> int:
 
 
 def ensure_price(plan: Plan, interval: str, amount: Amount | None) -> Data | None:
-    """Ensure the plan's product and its price of this interval; None if there is no price.
+    """Ensure the plan's price of this interval, and its product; None if there is no price.
 
     A different `amount` creates a new price under the lookup key; existing subscribers keep theirs.
     Raises PriceNotSet.
     """
     key = plan.lookup_keys[interval]
+    found = find_price(key)
+    if amount is None or (found is not None and price_amount(found) == amount):
+        return found
     with translate_errors():
-        found = find_price(key)
-        if found is None and amount is None:
-            return None
-        product = _ensure_product(plan) if found is None else _product(found["product"])
-        if amount is not None and (found is None or price_amount(found) != amount):
-            _make_price(product["id"], key, amount, replaced=found["id"] if found else "")
-            found = find_price(key)
-            if found is None or price_amount(found) != amount:
-                raise PriceNotSet
-    assert found is not None  # noqa: S101 - there was one, or it has just been created
+        _make_price(plan, key, amount, replaced=found)
+    found = find_price(key)
+    if found is None or price_amount(found) != amount:
+        raise PriceNotSet
     return found
 
 
@@ -192,43 +192,53 @@ def ensure_portal(prices: list[Data]) -> str:
     return made.id
 
 
-def _ensure_product(plan: Plan) -> Data:
-    api = client().v1.products
-    # A fixed id, so that creating the product twice gives one.
-    wanted = f"ace_{plan.slug}"
-    known = list_all(api.list({"ids": [wanted]}))
-    if known:
-        return known[0]
+def _make_price(plan: Plan, key: str, amount: Amount, *, replaced: Data | None) -> None:
+    is_overage = amount.interval == OVERAGE
     fields: Any = {
-        "id": wanted,
-        "name": plan.name,
-        "metadata": {**OUR_METADATA, "ace_plan": plan.slug},
-    }
-    return to_data(api.create(fields, {"idempotency_key": make_idempotency_key("product", wanted)}))
-
-
-def _product(product: str) -> Data:
-    return to_data(client().v1.products.retrieve(product))
-
-
-def _make_price(product: str, lookup_key: str, amount: Amount, *, replaced: str) -> None:
-    fields: Any = {
-        "product": product,
         "currency": amount.currency,
-        "unit_amount": amount.units,
-        "recurring": {"interval": amount.interval},
-        "lookup_key": lookup_key,
+        "lookup_key": key,
         "transfer_lookup_key": True,
         "metadata": {**OUR_METADATA},
     }
+    if is_overage:  # the meter counts cents
+        fields["unit_amount_decimal"] = Decimal(amount.units) / 100
+        metered = {"usage_type": "metered", "meter": _ensure_meter()}
+        fields["recurring"] = {"interval": "month"} | metered
+        product = (f"ace_{plan.slug}_overage", f"{plan.name}: model calls beyond the plan")
+    else:
+        fields |= {"unit_amount": amount.units, "recurring": {"interval": amount.interval}}
+        product = (f"ace_{plan.slug}", plan.name)
+    fields["product"] = replaced["product"] if replaced else _ensure_product(*product)
     # With the price that it replaces: a return to an earlier amount is not a retry of that one.
-    key = make_idempotency_key("price", product, lookup_key, amount, replaced)
-    client().v1.prices.create(fields, {"idempotency_key": key})
+    before = replaced["id"] if replaced else ""
+    idempotency = make_idempotency_key("price", fields["product"], key, amount, before)
+    client().v1.prices.create(fields, {"idempotency_key": idempotency})
+
+
+def _ensure_product(product: str, name: str) -> str:
+    # A fixed id, so that creating the product twice gives one.
+    api = client().v1.products
+    if not list_all(api.list({"ids": [product]})):
+        fields: Any = {"id": product, "name": name, "metadata": {**OUR_METADATA}}
+        api.create(fields, {"idempotency_key": make_idempotency_key("product", product)})
+    return product
+
+
+def _ensure_meter() -> str:
+    api = client().v1.billing.meters
+    for row in list_all(api.list({"status": "active", "limit": 100})):
+        if row["event_name"] == METER:
+            return str(row["id"])
+    fields: Any = {"event_name": METER, "default_aggregation": {"formula": "sum"}}
+    fields["display_name"] = "Model calls beyond plans, in US cents"
+    return api.create(fields, {"idempotency_key": make_idempotency_key("meter", METER)}).id
 
 
 def price_amount(price: Data) -> Amount:
-    """The amount and interval of a price; an interval of several is named: "3 month"."""
+    """The amount and interval of a price, or OVERAGE; several are named: "3 month"."""
     recurring = price.get("recurring") or {}
+    if is_metered(price):
+        return Amount(int(Decimal(price["unit_amount_decimal"]) * 100), price["currency"], OVERAGE)
     interval, count = recurring.get("interval", "month"), recurring.get("interval_count", 1)
     several = interval if count in {None, 1, "1"} else f"{count} {interval}"
     return Amount(price["unit_amount"] or 0, price["currency"], several)

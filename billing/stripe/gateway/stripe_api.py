@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 logging.getLogger("stripe").setLevel(logging.WARNING)
 stripe.enable_telemetry = False
 MAX_INVOICES = 24
+METER = "ace_overage"
+"""The event of the meter that counts model calls beyond plans, in US cents."""
 OUR_METADATA = {"ace": "platform"}
 SECONDS = 10
 """How long Stripe may be silent."""
@@ -165,6 +168,35 @@ def set_trial_end(subscription: str, at: int | None) -> None:
     changes: Any = {"trial_end": "now" if at is None else at, "proration_behavior": "none"}
     with translate_errors():
         client().v1.subscriptions.update(subscription, changes)
+
+
+def add_item(subscription: str, price: str, *, attempt: int) -> None:
+    """Add a price to a subscription. The same attempt adds it once."""
+    key = make_idempotency_key("item", subscription, price, attempt)
+    with translate_errors():
+        client().v1.subscription_items.create(
+            {"subscription": subscription, "price": price}, {"idempotency_key": key}
+        )
+
+
+def remove_item(item: str) -> None:
+    """Remove an item without usage from its subscription."""
+    with translate_errors():
+        client().v1.subscription_items.delete(item)
+
+
+def report_usage(customer: str, cents: int, *, identifier: str, at: datetime) -> None:
+    """Add US cents of model calls to the customer's usage, once for this identifier."""
+    payload = {"stripe_customer_id": customer, "value": str(cents)}
+    fields: Any = {"event_name": METER, "payload": payload, "identifier": identifier}
+    fields["timestamp"] = int(at.timestamp())
+    with translate_errors():
+        try:
+            client().v1.billing.meter_events.create(fields)
+        except stripe.InvalidRequestError as error:
+            # Stripe refuses an identifier that it has: the usage is counted.
+            if "already exists with identifier" not in str(error.user_message):
+                raise
 
 
 def delete_customer(customer: str) -> None:

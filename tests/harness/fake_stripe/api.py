@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tests.harness.fake_stripe.world import Data, Missing, World
+from tests.harness.fake_stripe.world import DAY, Data, Missing, World
 
 Route = Callable[["Api", Data, str], Data]
 ROUTES: list[tuple[str, re.Pattern[str], Route]] = []
@@ -173,8 +173,69 @@ def make_price(api: Api, sent: Data, pk: str) -> Data:
             raise Refused(400, "lookup_key_taken")
         other["lookup_key"] = None
     sent.pop("transfer_lookup_key", None)
-    amount = int(sent.pop("unit_amount"))
-    return api.world.add("price", "price", active=True, unit_amount=amount, nickname=None, **sent)
+    amount = int(sent["unit_amount"]) if "unit_amount" in sent else None
+    fields = sent | {"active": True, "unit_amount": amount, "nickname": None}
+    return api.world.add("price", "price", **fields)
+
+
+@route("GET", "billing/meters")
+def list_meters(api: Api, sent: Data, pk: str) -> Data:
+    return api.page(api.world.every("billing.meter", status=sent["status"]), sent)
+
+
+@route("POST", "billing/meters")
+def make_meter(api: Api, sent: Data, pk: str) -> Data:
+    if api.world.every("billing.meter", event_name=sent["event_name"], status="active"):
+        raise Refused(400, "meter_exists")
+    return api.world.add("mtr", "billing.meter", status="active", **sent)
+
+
+@route("POST", "billing/meter_events")
+def make_meter_event(api: Api, sent: Data, pk: str) -> Data:
+    """Taken once for an identifier within a day, and within 35 days of the usage."""
+    now, said, at = api.world.now, sent["identifier"], int(sent["timestamp"])
+    for known in api.world.every("billing.meter_event", identifier=said):
+        if now - known["created"] < DAY:
+            refused = Refused(400, "invalid")
+            refused.body["error"]["message"] = f"An event already exists with identifier {said}."
+            raise refused
+    if not now - 35 * DAY < at < now + 300 or not int(sent["payload"]["value"]):
+        raise Refused(400, "timestamp")
+    fields = sent | {"timestamp": at, "status": "counted"}
+    return api.world.add("mev", "billing.meter_event", **fields)
+
+
+@route("GET", "billing/meters/{id}/event_summaries")
+def sum_meter_events(api: Api, sent: Data, pk: str) -> Data:
+    start, end = int(sent["start_time"]), int(sent["end_time"])
+    if start % 60 or end % 60:
+        raise Refused(400, "not_aligned")
+    meter = api.world.get(pk, "billing.meter")
+    value = float(api.world.metered(sent["customer"], meter["event_name"], start, end))
+    row = {"id": "sum_1", "object": "billing.meter_event_summary", "aggregated_value": value}
+    return api.page([row], sent)
+
+
+@route("POST", "subscription_items")
+def add_item(api: Api, sent: Data, pk: str) -> Data:
+    subscription = api.world.get(sent["subscription"], "subscription")
+    items, price = subscription["items"]["data"], api.world.get(sent["price"], "price")
+    if any(item["price"]["id"] == price["id"] for item in items):
+        raise Refused(400, "price_used_twice")
+    period = {name: items[0][name] for name in ("current_period_start", "current_period_end")}
+    made = api.world.add("si", "subscription_item", price=price, **period)
+    items.append(made)
+    api.world.tell("customer.subscription.updated", subscription)
+    return made
+
+
+@route("DELETE", "subscription_items/{id}")
+def remove_item(api: Api, sent: Data, pk: str) -> Data:
+    """What was used and is not on an invoice goes with the item."""
+    for subscription in api.world.every("subscription"):
+        rows = subscription["items"]["data"]
+        rows[:] = [row for row in rows if row["id"] != pk]
+    return {"id": pk, "object": "subscription_item", "deleted": True}
 
 
 @route("GET", "checkout/sessions")

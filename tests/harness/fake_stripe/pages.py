@@ -67,6 +67,8 @@ def _manage(world: World, session: Data, form: Data) -> Answer:
         return 409, _page("There is no plan", ""), ""
     elif form.get("do") == "cancel":
         world.cancel_at_end(running[0])
+    elif len(running[0]["items"]["data"]) > 1:
+        return 409, _page("This plan can only be canceled", ""), ""
     else:
         portal = world.get(session["configuration"], "billing_portal.configuration")
         rules = portal["features"]["subscription_update"]

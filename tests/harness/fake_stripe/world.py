@@ -118,9 +118,16 @@ class World:
         return str(made["id"])
 
     def _bill(self, subscription: Data, amount: int, reason: str = "subscription_cycle") -> Data:
-        """Create an invoice for the period and try to charge it once."""
+        """Create an invoice for the period and try to charge it once.
+
+        With what was used of metered prices in the period before, if it begins another one.
+        """
         amount += subscription.pop("pending", 0)
         item = subscription["items"]["data"][0]
+        lines: list[Data] = [{"description": reason, "amount": amount, "quantity": 1}]
+        if reason == "subscription_cycle":
+            lines += self._usage_lines(subscription, item["current_period_start"])
+        amount = sum(line["amount"] for line in lines)
         number = f"ACE-{next(self._numbers):04d}"
         parent = {
             "type": "subscription_details",
@@ -141,6 +148,7 @@ class World:
             attempts=0,
             parent=parent,
             billing_reason=reason,
+            lines={"object": "list", "data": lines, "has_more": False, "url": "/"},
             period_start=item["current_period_start"],
             period_end=item["current_period_end"],
             hosted_invoice_url=f"https://invoice.stripe.com/i/{number}",
@@ -149,6 +157,29 @@ class World:
         subscription["latest_invoice"] = invoice["id"]
         self._charge(invoice, subscription)
         return invoice
+
+    def _usage_lines(self, subscription: Data, until: int) -> list[Data]:
+        found = []
+        for item in subscription["items"]["data"]:
+            if item["price"]["recurring"].get("usage_type") != "metered":
+                continue
+            meter, start = item["price"]["recurring"]["meter"], item["current_period_start"]
+            name = self.get(meter, "billing.meter")["event_name"]
+            used = self.metered(subscription["customer"], name, start, until)
+            amount = round(used * float(item["price"]["unit_amount_decimal"]))
+            found.append({"description": name, "amount": amount, "quantity": used})
+            period = {"current_period_start": until}
+            item |= period | {"current_period_end": until + period_of(item["price"])}
+        return found
+
+    def metered(self, customer: str, name: str, start: int, end: int) -> int:
+        """The sum of a meter's events of this customer."""
+        events = self.every("billing.meter_event", event_name=name)
+        return sum(
+            int(row["payload"]["value"])
+            for row in events
+            if row["payload"]["stripe_customer_id"] == customer and start <= row["timestamp"] < end
+        )
 
     def _charge(self, invoice: Data, subscription: Data) -> None:
         if invoice["total"] and self.cards.get(invoice["customer"]) != GOOD:
