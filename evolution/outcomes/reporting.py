@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from django.db import IntegrityError, transaction
+from django.db.models import CharField
 
 from billing.limits.plan_limits import report_rate
 from core.errors import Conflict, RateLimited
 from core.ratelimit.limits import consume_rate_limit
 from core.security.scopes import Principal
-from core.sql.compiled_queries import CompiledInsert
+from core.sql.compiled_queries import CompiledInsert, CompiledQuery, Param, uuid_param
 from evolution.jobs.lifecycle import lock_active_playbook
 from evolution.jobs.triggers import trigger_if_due, trigger_state_of
 from evolution.models import EvolutionJob, Outcome
@@ -19,6 +20,11 @@ from evolution.outcomes.cases import count_in_trial, record_answer
 from playbooks.models import Playbook
 
 INSERT_OUTCOME = CompiledInsert()
+KNOWN_OUTCOME = CompiledQuery(
+    lambda: Outcome.objects.filter(
+        playbook=uuid_param("playbook"), idempotency_key=Param("key", CharField())
+    )
+)
 CASE_NOTE = "This answers a case: it counts toward a version check and isn't learned from."
 RATE_WARNING = "Many reports this hour: this one is stored and will be in a later evolution."
 
@@ -86,17 +92,15 @@ def report_outcome(
 
 
 def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> RecordedOutcome:
+    # Before the lock: of two reports with one key the unique index refuses the second.
+    if (known := _known_report(report)) is not None:
+        job = EvolutionJob.objects.active().filter(playbook=playbook).first()
+        return RecordedOutcome(known, _pending(playbook), job, is_new=False)
     with transaction.atomic():
         locked = lock_active_playbook(playbook)
-        known = _known_report(report)
-        if known is not None:
-            job = EvolutionJob.objects.active().filter(playbook=locked).first()
-            pending = trigger_state_of(locked).pending
-            return RecordedOutcome(known, pending, job, is_new=False)
         if report.is_case:
             record_answer(report, locked)
-            pending = trigger_state_of(locked).pending
-            return RecordedOutcome(report, pending, None, True, [CASE_NOTE])
+            return RecordedOutcome(report, _pending(locked), None, True, [CASE_NOTE])
         waits = is_over_rate(by)
         if report.version_assumed and locked.current_version_id is not None:
             report.version_id = locked.current_version_id
@@ -105,6 +109,10 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Recorde
         state = trigger_state_of(locked)
         job = None if waits else trigger_if_due(locked, state=state, by=by)
     return RecordedOutcome(report, state.pending, job, True, [RATE_WARNING] if waits else [])
+
+
+def _pending(playbook: Playbook) -> int:
+    return Outcome.objects.pending().filter(playbook=playbook).count()
 
 
 def is_over_rate(by: Principal) -> bool:
@@ -124,9 +132,7 @@ def is_over_rate(by: Principal) -> bool:
 def _known_report(report: Outcome) -> Outcome | None:
     if not report.idempotency_key:
         return None
-    known = Outcome.objects.filter(
-        playbook=report.playbook_id, idempotency_key=report.idempotency_key
-    ).first()
+    known = KNOWN_OUTCOME.first(playbook=report.playbook_id, key=report.idempotency_key)
     if known is not None and known.request_hash != report.request_hash:
         raise Conflict(
             "This idempotency key was used for another report. Use a new key for a new report.",
