@@ -19,6 +19,7 @@ from accounts.keys.jwt_tokens import issue_tokens
 from accounts.keys.llm_keys import set_llm_key
 from accounts.models import LlmKey, User
 from accounts.services.personal_data import delete_account, export_account
+from billing.models import UsageRecord
 from core.errors import Conflict
 from core.models import AuditEntry
 from evolution.jobs.lifecycle import trigger_evolution
@@ -79,9 +80,11 @@ def person(db: None) -> User:
 
 @pytest.mark.databases
 def test_an_export_has_every_kind_of_row(person: User) -> None:
+    UsageRecord.objects.create(user=person, step="curate", operation="curate", attempt=1)
     found = files(person)
     for name in ("accounts.user", "playbooks.version", "evolution.outcome", "core.auditentry"):
         assert found[f"{name}.json"], name
+    assert len(found["billing.usagerecord.json"]) == 1
     assert found["accounts.user.json"][0]["email"] == EMAIL
 
 
