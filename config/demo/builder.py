@@ -342,7 +342,7 @@ def backdate_rows(user: User, *, made_since: datetime, back: timedelta) -> None:
 
     The audit log is immutable and keeps the real times.
     """
-    for rows in personal_rows(user):
+    for rows in (*personal_rows(user), user.usage_records.all()):
         if rows.model is AuditEntry:
             continue
         for field in rows.model._meta.concrete_fields:
