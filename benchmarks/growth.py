@@ -281,7 +281,6 @@ def _of_keys(account: Account) -> dict[str, Call]:
     return _everywhere(account) | {
         "page: keys": account.page("/keys"),
         "page: connect": account.page("/connect"),
-        "REST: keys": account.rest("keys"),
     }
 
 
