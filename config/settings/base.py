@@ -424,7 +424,6 @@ ACE_REFLECTOR_MODEL = env.str("ACE_REFLECTOR_MODEL", default="gpt-4o-mini")
 ACE_CURATOR_MODEL = env.str("ACE_CURATOR_MODEL", default="gpt-4o-mini")
 ACE_GENERATOR_MODEL = env.str("ACE_GENERATOR_MODEL", default="gpt-4o-mini")
 # Finds near-duplicate bullets by meaning; empty: by spelling.
-ACE_EMBEDDING_MODEL = env.str("ACE_EMBEDDING_MODEL", default="")
 # When near-duplicates are looked for: after 20 new bullets or nearly full, or in each evolution.
 ACE_REFINEMENT = env.choice("ACE_REFINEMENT", {"lazy", "always"}, default="lazy")
 # JSON by role: temperature, seed, caps and context of local models; see docs/LOCAL_MODELS.md.

@@ -15,7 +15,6 @@ os.environ.update(
     ACE_DATA_DIR=tempfile.mkdtemp(prefix="ace-test-"),
     HTTPS="false",
     **dict.fromkeys(("OPENAI_API_KEY", "OPENAI_BASE_URL", "REDIS_URL", "ACE_ENGINE"), ""),
-    ACE_EMBEDDING_MODEL="",
     ACE_MODEL_OPTIONS="",
     # tests/run.py runs tests/billing/stripe once more, with billing on.
     BILLING_ENABLED=os.environ.get("TEST_BILLING_ENABLED", "false"),

@@ -6,10 +6,8 @@ about all pairs at once, and about a pair of texts only once: the linear cost of
 on all three.
 """
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import mul
 from typing import NamedTuple
 
 from evolution.engine.llm import AnswerError
@@ -32,8 +30,6 @@ NEARLY_FULL = 0.8
 """Share of the token budget from which on every evolution that finds new bullets refines."""
 MAX_PAIRS = 20
 """Pairs that one call judges, most alike first; the rest waits for the next evolution."""
-EMBEDDING_THRESHOLD = 86.0
-"""Percent of cosine similarity of two embeddings from which a model is asked the same."""
 ROOM_DIVISOR = 5
 """Merges take away at most this fraction of bullets and letters: the collapse guard's share."""
 
@@ -192,13 +188,10 @@ def touched_bullets(operations: Sequence[Operation]) -> tuple[set[str], set[str]
     return {name for op in edits for name in (op.id, *op.ids)}, leaving
 
 
-def judge_and_finder(engine: object, find: FindPairs | None = None) -> tuple[Judge, FindPairs]:
-    """The judge and the finder of pairs; only a model judges texts that are merely alike.
-
-    `find` is the finder of an engine that judges; None: by spelling and shared words.
-    """
+def judge_and_finder(engine: object) -> tuple[Judge, FindPairs]:
+    """The judge and the finder of pairs; only a model judges texts that are merely alike."""
     if isinstance(engine, Judge):
-        return engine, find or find_alike
+        return engine, find_alike
     return RuleJudge(), find_same
 
 
@@ -217,35 +210,6 @@ def find_same(document: Document) -> list[Pair]:
         for bullet in bullets_by_number(document)
     ]
     return [pair for pair in pairs if pair.first is not pair.second]
-
-
-def find_by_embedding(vectors: Mapping[str, Sequence[float]]) -> FindPairs:
-    """Finds pairs by the cosine of their embeddings, given by the content hash of the text.
-
-    About 0.05 ms a pair of 1,536 numbers: 2 s for 300 bullets, on the worker's own time.
-    """
-
-    def find(document: Document) -> list[Pair]:
-        units = [(b, _unit(vectors[content_hash(b.content)])) for b in bullets_by_number(document)]
-        pairs = [
-            Pair(first, second, score)
-            for place, (first, one) in enumerate(units)
-            for second, other in units[place + 1 :]
-            if (score := _percent(one, other)) >= EMBEDDING_THRESHOLD
-        ]
-        return sorted(pairs, key=lambda pair: -pair.score)
-
-    return find
-
-
-def _unit(vector: Sequence[float]) -> list[float]:
-    length = math.hypot(*vector) or 1.0
-    return [number / length for number in vector]
-
-
-def _percent(one: Sequence[float], other: Sequence[float]) -> float:
-    # A provider may change a model under its name: vectors of two lengths say nothing together.
-    return 100 * sum(map(mul, one, other)) if len(one) == len(other) else 0.0
 
 
 def bullets_by_number(document: Document) -> list[Bullet]:

@@ -321,7 +321,7 @@ def role_models() -> dict[str, str]:
 def role_config() -> dict[str, Any]:
     """The settings that change answers: a run is resumed only with the same ones."""
     return {
-        "models": role_models() | {"embeddings": settings.ACE_EMBEDDING_MODEL},
+        "models": role_models(),
         "prompts": {name: load_prompt(name).label for name in PROMPTS},
     } | ({"options": settings.ACE_MODEL_OPTIONS} if settings.ACE_MODEL_OPTIONS else {})
 

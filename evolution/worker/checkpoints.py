@@ -1,9 +1,7 @@
 """Checkpoints: answers a job has paid for, stored at once and reused by the next attempt."""
 
 import hashlib
-from array import array
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 
 from django.db import transaction
 
@@ -12,14 +10,9 @@ from evolution.engine.evolve import Engine
 from evolution.engine.grow_refine import PairKey
 from evolution.engine.merge_judge import Verdict
 from evolution.engine.reflector import Reflection as Answer
-from evolution.engine.retry import call_with_retry
 from evolution.models import EvolutionJob, Reflection
 from evolution.worker.claims import Claim
-from playbooks.document.text import Document, content_hash
-from playbooks.models import DuplicateDecision, TextEmbedding
-
-EMBED_BATCH = 32
-"""Texts in one call of the embedding model."""
+from playbooks.models import DuplicateDecision
 
 
 class StoredCheckpoints:
@@ -106,36 +99,3 @@ class StoredCheckpoints:
                 unique_fields=("playbook", *PairKey._fields),
                 update_fields=("job_id",),
             )
-
-    def embeddings(
-        self,
-        embed: Callable[[str, Sequence[str]], list[list[float]]],
-        model: str,
-        document: Document,
-    ) -> dict[str, list[float]]:
-        """The vectors of the document's texts by content hash; each batch is stored as it is paid.
-
-        `embed` calls the model with its name and the texts.
-        """
-        texts = {content_hash(bullet.content): bullet.content for bullet in document.bullets}
-        rows = TextEmbedding.objects.filter(playbook=self.claim.playbook_id, model=model)
-        known = {row.content_hash: row.vector for row in rows if row.content_hash in texts}
-        missing = [key for key in texts if key not in known]
-        for start in range(0, len(missing), EMBED_BATCH):
-            keys = missing[start : start + EMBED_BATCH]
-            vectors = call_with_retry(partial(embed, model, [texts[key] for key in keys]))
-            fresh = [
-                TextEmbedding(
-                    playbook_id=self.claim.playbook_id,
-                    model=model[:100],
-                    content_hash=key,
-                    vector_bytes=array("f", vector).tobytes(),
-                )
-                for key, vector in zip(keys, vectors, strict=True)
-            ]
-            with transaction.atomic():
-                self.claim.lock()
-                TextEmbedding.objects.bulk_create(fresh, ignore_conflicts=True)
-            # As stored, not as sent: a retry has to find the same pairs.
-            known |= {row.content_hash: row.vector for row in fresh}
-        return known

@@ -1,7 +1,6 @@
 """Runs the engine for a claim; no transaction is open, and every step is stored."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 
 from django.conf import settings
@@ -9,18 +8,13 @@ from django.conf import settings
 from evolution.engine.cost_budget import Budget
 from evolution.engine.evolve import Engine, EvolutionResult, evolve
 from evolution.engine.grow_refine import (
-    FindPairs,
     RefinementInput,
-    find_alike,
-    find_by_embedding,
     is_due,
     judge_and_finder,
     refine,
     touched_bullets,
 )
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
-from evolution.engine.llm import AnswerError, CredentialError
-from evolution.engine.merge_judge import Pair
 from evolution.engine.providers.endpoint import CancellableConnection
 from evolution.engine.providers.llm_engine import LLMEngine
 from evolution.engine.providers.openai import OpenAILLM
@@ -29,7 +23,6 @@ from evolution.models import Outcome
 from evolution.worker.checkpoints import StoredCheckpoints
 from evolution.worker.claims import Claim
 from evolution.worker.usage_ledger import Payer, UsageLedger
-from playbooks.document.text import Document
 from playbooks.models import Bullet, Playbook, Version
 from playbooks.services.loading import document_of, in_this_wording
 from playbooks.services.trials import taken_back_texts
@@ -62,9 +55,7 @@ def run_engine(claim: Claim, *, budget: Budget | None = None) -> EvolutionResult
             checkpoints=checkpoints,
             concurrency=settings.LLM_CONCURRENCY,
         )
-        evolved = add_merges(
-            checkpoints, evolved, base=base, find=choose_pair_finder(checkpoints, ledger)
-        )
+        evolved = add_merges(checkpoints, evolved, base=base)
     if budget is not None:
         # Merges are left out when their call fails; a resumed training has to make them all.
         budget.raise_if_reached()
@@ -104,34 +95,11 @@ def uses_llm(ledger: UsageLedger) -> bool:
     return settings.ACE_ENGINE != "rules" or ledger.credential.own
 
 
-def choose_pair_finder(checkpoints: StoredCheckpoints, ledger: UsageLedger) -> FindPairs | None:
-    """The finder of similar pairs by embedding; None without an embedding model.
-
-    It finds by letters and words when the model fails. Raises TransientError, for the job to
-    wait, and FenceLost.
-    """
-    model = settings.ACE_EMBEDDING_MODEL
-    if not uses_llm(ledger) or not model:
-        return None
-    llm = connect_llm(ledger)
-
-    def find(document: Document) -> Sequence[Pair]:
-        try:
-            vectors = checkpoints.embeddings(llm.embed, model, document)
-        except (AnswerError, CredentialError) as error:
-            logger.warning("evolution %s: no embeddings: %s", checkpoints.claim.job_id, error.code)
-            return find_alike(document)
-        return find_by_embedding(vectors)(document)
-
-    return find
-
-
 def add_merges(
     checkpoints: StoredCheckpoints,
     evolved: EvolutionResult,
     *,
     base: PlaybookInput,
-    find: FindPairs | None,
 ) -> EvolutionResult:
     """The evolution with merges of near-duplicates when a refinement is due, else unchanged.
 
@@ -152,7 +120,7 @@ def add_merges(
     )
     if not is_due(grown):
         return evolved
-    judge, how = judge_and_finder(checkpoints.engine, find)
+    judge, how = judge_and_finder(checkpoints.engine)
     decided, keep = checkpoints.verdicts(), checkpoints.save_verdicts
     refined = refine(grown, find=how, judge=judge, decided=decided, keep=keep)
     if refined.problem:

@@ -70,11 +70,10 @@ class CallTrace:
         self, request: ChatRequest, *, address: str, parent: Context, known_id: str
     ) -> None:
         self._request, self._known_id, self._begun = request, known_id, time.monotonic()
-        name = "embeddings" if request.operation == "embed" else "chat"
-        self._span = tracer.start_span(f"{name} {request.model}", parent, SpanKind.CLIENT)
+        self._span = tracer.start_span(f"chat {request.model}", parent, SpanKind.CLIENT)
         self._span.set_attributes(
             {
-                "gen_ai.operation.name": name,
+                "gen_ai.operation.name": "chat",
                 "gen_ai.provider.name": "openai",
                 "gen_ai.request.model": request.model,
                 "server.address": address,
@@ -82,9 +81,6 @@ class CallTrace:
                 "ace.request_id": known_id,
             }
         )
-        if name == "embeddings":
-            self._span.set_attribute("ace.texts", len(request.messages))
-            return
         self._span.set_attribute("gen_ai.request.max_tokens", request.max_tokens)
         output = "json" if isinstance(request, LLMRequest) else "text"
         self._span.set_attribute("gen_ai.output.type", output)

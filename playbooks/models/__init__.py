@@ -9,7 +9,7 @@ from playbooks.models.playbooks import (
     TrialPolicy,
 )
 from playbooks.models.reviews import ReviewItem
-from playbooks.models.similarity_cache import DuplicateDecision, TextEmbedding
+from playbooks.models.similarity_cache import DuplicateDecision
 from playbooks.models.trials import Arm, Trial
 from playbooks.models.versions import Delta, Version
 
@@ -24,7 +24,6 @@ __all__ = [
     "ReviewItem",
     "ReviewPolicy",
     "Section",
-    "TextEmbedding",
     "Trial",
     "TrialPolicy",
     "Version",

@@ -1,7 +1,5 @@
 """Results of comparing bullets, kept so that refining a playbook asks nothing twice."""
 
-from array import array
-
 from django.db import models
 
 from core.models import BaseModel
@@ -42,34 +40,3 @@ class DuplicateDecision(BaseModel):
 
     def __str__(self) -> str:
         return f"{self.first} and {self.second}: {'same' if self.is_duplicate else 'not the same'}"
-
-
-class TextEmbedding(BaseModel):
-    """The embedding of one text of one playbook, under the hash of the text it was made from.
-
-    Not shared between playbooks, because response times would reveal what others wrote.
-    """
-
-    playbook = models.ForeignKey(
-        "playbooks.Playbook", models.CASCADE, related_name="text_embeddings"
-    )
-    model = models.CharField(max_length=100)
-    content_hash = models.CharField(max_length=64)
-    vector_bytes = models.BinaryField(help_text="its numbers, 32-bit floats")
-
-    objects = PlaybookOwnedQuerySet["TextEmbedding"].as_manager()
-
-    class Meta:
-        ordering = ("-created_at",)
-        constraints = (
-            models.UniqueConstraint(
-                fields=("playbook", "model", "content_hash"), name="text_embedded_once"
-            ),
-        )
-
-    def __str__(self) -> str:
-        return f"{self.model} of {self.content_hash[:12]}"
-
-    @property
-    def vector(self) -> list[float]:
-        return array("f", bytes(self.vector_bytes)).tolist()

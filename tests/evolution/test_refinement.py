@@ -13,7 +13,7 @@ from evolution.models import EvolutionJob
 from evolution.worker import publication
 from evolution.worker.tasks import run_evolution
 from playbooks.document.operations import Operation
-from playbooks.models import Delta, DuplicateDecision, Playbook, TextEmbedding, Vote
+from playbooks.models import Delta, DuplicateDecision, Playbook, Vote
 from playbooks.services.editing import edit_playbook
 from playbooks.services.reading import export_playbook
 from playbooks.services.rollback import rollback_playbook
@@ -225,42 +225,3 @@ def test_without_a_model_only_what_differs_in_nothing_is_merged(alice: User) -> 
     evolve(playbook, alice)
     assert "str-00001" not in text_of(playbook)
     assert DuplicateDecision.objects.get().judge == "rules"
-
-
-@pytest.fixture
-def find_by_embedding(fake: FakeLLM, settings: LazySettings) -> FakeLLM:
-    settings.ACE_EMBEDDING_MODEL = "embedder"
-    return fake
-
-
-def test_with_an_embedding_model_pairs_are_found_by_meaning(
-    find_by_embedding: FakeLLM, alice: User, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", "evolution.worker.usage_ledger")
-    reworded = "Before you answer: verify; sum = total of parts; equals (that the)"
-    playbook = make_playbook(alice, text=TEXT.replace(SAME, reworded))
-    evolve(playbook, alice)
-    assert DuplicateDecision.objects.filter(first="str-00001", second="str-00002").exists()
-    assert UsageRecord.objects.filter(operation="embed", status="answered").count() == 1
-    assert not UsageRecord.objects.filter(estimated=True).exists()
-    assert "embed" in {getattr(line, "operation", "") for line in caplog.records}
-
-
-def test_a_text_is_embedded_once(find_by_embedding: FakeLLM, grown: Playbook, alice: User) -> None:
-    evolve(grown, alice)
-    assert (find_by_embedding.count("embedder"), TextEmbedding.objects.count()) == (1, 25)
-    edit = Operation("UPDATE", id="str-00003", content="Quote the paragraph of the law.")
-    edit_playbook(playbook=grown, by=Principal.of(alice), operations=[edit])
-    Playbook.objects.update(refined_to=1)
-    evolve(grown, alice)
-    sent = [call.body["input"] for call in find_by_embedding.requests if call.role == "embedder"]
-    assert sent[1:] == [["Quote the paragraph of the law."]]
-
-
-def test_without_an_answer_of_the_embedding_model_spelling_is_enough(
-    find_by_embedding: FakeLLM, grown: Playbook, alice: User
-) -> None:
-    find_by_embedding.fail("embedder", status=404, times=ALWAYS)
-    assert evolve(grown, alice).status == "completed"
-    assert "str-00001" not in text_of(grown)
-    assert not TextEmbedding.objects.exists()

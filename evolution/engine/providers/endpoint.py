@@ -37,7 +37,7 @@ from evolution.engine.providers.completion_parser import dict_of, object_of, tex
 if TYPE_CHECKING:
     from openai import OpenAI
 
-Kind = Literal["chat", "embeddings", "models"]
+Kind = Literal["chat", "models"]
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MAX_REPLY_BYTES = 2 * 1024 * 1024
 MAX_RETRY_AFTER = 24 * 3600.0
@@ -294,8 +294,7 @@ class Endpoint:
                 if kind == "models":
                     call: Any = client.models.with_streaming_response.list()
                 else:
-                    posts = client.embeddings if kind == "embeddings" else client.chat.completions
-                    call = posts.with_streaming_response.create(**body)
+                    call = client.chat.completions.with_streaming_response.create(**body)
                 try:
                     raw = stack.enter_context(call).http_response
                 except openai.APIStatusError as error:

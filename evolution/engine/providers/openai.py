@@ -1,8 +1,8 @@
-"""Models behind any OpenAI-compatible endpoint: chat completions and embeddings, metered."""
+"""Models behind any OpenAI-compatible endpoint: chat completions, metered."""
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
@@ -26,11 +26,7 @@ from evolution.engine.llm import (
 )
 from evolution.engine.providers.completion_parser import (
     CompletionParser,
-    dict_of,
     events,
-    name_of,
-    object_of,
-    usage_of,
 )
 from evolution.engine.providers.endpoint import (
     DEFAULT_BASE_URL,
@@ -53,8 +49,6 @@ SIMPLER_FORMAT = {"json_schema": "json_object", "json_object": "text"}
 MAX_DIALECTS = 4
 """Parameters that a provider may refuse before the refusal counts."""
 EVENT_STREAM = "text/event-stream"
-MAX_NUMBERS = 16_384
-MAX_COMPONENT = 1e6
 SAMPLING = ("temperature", "seed", "top_p")
 OnText = Callable[[str], None]
 ModelOptions = Mapping[str, Mapping[str, Any]]
@@ -141,31 +135,6 @@ class OpenAILLM:
 
     def chat(self, request: ChatRequest, say: OnText) -> LLMReply:
         return self._in_accepted_dialect(request, say)
-
-    def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text, in order, all of one length; raises an LLMError.
-
-        Exactly one physical call. 32 texts of 3,072 numbers stay under the cap on a reply.
-        """
-        messages = [{"content": text} for text in texts]
-        request = ChatRequest("embed", model, messages, max_tokens=0)
-        entry = self._ledger.begin(request)
-        reply = LLMReply("", Usage.estimate(request), model, "")
-        try:
-            body = {"model": model, "input": list(texts), "encoding_format": "float"}
-            with self._endpoint.create("embeddings", body, self._seconds(entry)) as response:
-                reply = replace(reply, request_id=name_of(response.raw.headers.get("x-request-id")))
-                if response.is_refusal:
-                    raise _refused(response.refusal())
-                payload = object_of(response.body())
-            used = usage_of({"completion_tokens": 0} | dict_of(payload.get("usage")))
-            reply = replace(reply, usage=used or reply.usage)
-            vectors = _vectors(payload, len(texts))
-        except LLMError as error:
-            self._ledger.finish(entry, _charged(reply, error), error.code)
-            raise
-        self._ledger.finish(entry, reply)
-        return vectors
 
     def _in_accepted_dialect(self, request: ChatRequest, say: OnText | None) -> LLMReply:
         """The reply; repeated at once while it is learnt which parameters are accepted."""
@@ -287,28 +256,6 @@ def _refused(refusal: Refusal) -> LLMError:
 def _charged(reply: LLMReply, error: LLMError) -> LLMReply:
     """What a failed call may cost."""
     return reply if error.is_charged else replace(reply, usage=Usage())
-
-
-def _vectors(body: dict[str, Any], count: int) -> list[list[float]]:
-    """The vectors in the order of the texts; AnswerError when anything about them is wrong."""
-    data = body.get("data")
-    rows = data if isinstance(data, list) else []
-    by_index = {item.get("index"): item.get("embedding") for item in rows if isinstance(item, dict)}
-    vectors = [by_index.get(index) for index in range(count)]
-    fits = len(rows) == count and all(_is_vector(vector) for vector in vectors)
-    if not fits or len({len(vector) for vector in vectors if vector}) != 1:
-        message = "The provider's embeddings do not fit the texts that were sent."
-        raise AnswerError("malformed", message)
-    return [list(map(float, vector or ())) for vector in vectors]
-
-
-def _is_vector(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and 0 < len(value) <= MAX_NUMBERS
-        and all(isinstance(n, int | float) and abs(n) <= MAX_COMPONENT for n in value)
-        and any(value)
-    )
 
 
 def schema_of(request: LLMRequest[Any]) -> dict[str, Any]:

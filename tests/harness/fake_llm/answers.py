@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable
 from typing import Any
-from zlib import crc32
 
 from playbooks.document.text import find_ids
 
@@ -14,7 +13,6 @@ BULLET = re.compile(r"^\[([a-z]{2,8}-\d{5,7})\] (.*)$", re.MULTILINE)
 BLOCK = re.compile(r"^BEGIN DATA (\w+)\n(.*?)\n^END DATA \1$", re.MULTILINE | re.DOTALL)
 PAIR = re.compile(r"^(P\d+)\n\[[^\]]+\] (.*)\n\[[^\]]+\] (.*)$", re.MULTILINE)
 FILLING = {"a", "an", "the", "always", "please", "first", "of", "in", "and", "should", "you"}
-MEANING = {"verify": "check", "confirm": "check", "figures": "numbers", "twice": "again"}
 VOTES = re.compile(r" \(helpful \d+, harmful \d+\)$")
 TAGS = {"success": "helpful", "failure": "harmful", "partial": "neutral"}
 CLARIFIED = " Check the result against the task before answering."
@@ -85,19 +83,6 @@ def judgement(prompt: str) -> dict[str, Any]:
         content = max(first, second, key=len) if same else ""
         verdicts.append({"pair": label, "same": same, "content": content, "reason": "By words."})
     return {"reasoning": "Compared word by word.", "verdicts": verdicts}
-
-
-def embeddings(texts: list[str]) -> dict[str, Any]:
-    """Texts that use the same words, or words of one meaning, get vectors of one direction."""
-    data = [{"index": n, "embedding": _vector(text)} for n, text in enumerate(texts)]
-    return {"data": data[::-1]}
-
-
-def _vector(text: str) -> list[float]:
-    vector = [0.0] * 64
-    for word in set(re.findall(r"\w+", text.lower())) - FILLING:
-        vector[crc32(MEANING.get(word, word).encode()) % 64] += 1.0
-    return vector
 
 
 def generation(prompt: str) -> dict[str, Any]:

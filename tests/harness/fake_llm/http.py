@@ -59,7 +59,7 @@ class Server(ThreadingHTTPServer):
 
 
 class RequestHandler(BaseHTTPRequestHandler):
-    """POST /v1/chat/completions or /v1/embeddings, one request for each connection."""
+    """POST /v1/chat/completions, one request for each connection."""
 
     llm: ClassVar["FakeLLM"]
     timeout = 20
@@ -78,14 +78,11 @@ class RequestHandler(BaseHTTPRequestHandler):
     def _answer(self, raw: bytes) -> None:
         body = json.loads(raw)
         headers = {key.lower(): value for key, value in self.headers.items()}
-        is_chat = "messages" in body
-        role = role_of(body["messages"]) if is_chat else "embedder"
+        role = role_of(body["messages"])
         call = Call("chat" if body.get("stream") else role, body, headers, raw)
         fault, answer = self.llm.take(call)
         self.llm.wait(call.role)
-        if not is_chat and (fault is None or fault.kind in {"wrong_schema", "no_usage"}):
-            self._embed(call, answer, fault.kind if fault else "")
-        elif fault is None and body.get("stream"):
+        if fault is None and body.get("stream"):
             stream(self, call, answer["pieces"], "")
         elif fault is None and call.role:
             self._reply(call, json.dumps(answer))
@@ -140,17 +137,6 @@ class RequestHandler(BaseHTTPRequestHandler):
         else:
             with self.llm.lock:
                 self.llm.served_tokens += usage["total_tokens"]  # type: ignore[operator]
-        self._send(200, json.dumps(reply).encode())
-
-    def _embed(self, call: Call, answer: dict[str, Any], kind: str) -> None:
-        sent = sum(map(len, call.body["input"])) // 4
-        reply = {"object": "list", "model": call.body["model"], **answer}
-        if kind == "wrong_schema":
-            reply["data"] = reply["data"][1:]
-        if kind != "no_usage":
-            reply["usage"] = {"prompt_tokens": sent, "total_tokens": sent}
-            with self.llm.lock:
-                self.llm.served_tokens += sent
         self._send(200, json.dumps(reply).encode())
 
     def _error(self, fault: Fault) -> None:

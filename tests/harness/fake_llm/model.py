@@ -20,7 +20,7 @@ from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Self
 
-from tests.harness.fake_llm.answers import answer, embeddings, spoken
+from tests.harness.fake_llm.answers import answer, spoken
 from tests.harness.fake_llm.http import FAULTS, Call, Fault, RequestHandler, Server
 from tests.harness.fake_llm.stream import Drip
 
@@ -151,8 +151,6 @@ class FakeLLM:
             fault, sayings = self._next_fault(call.role), self._sayings[call.role]
             if sayings and (fault is None or call.role == "chat"):
                 return fault, sayings.popleft()
-        if call.role == "embedder":
-            return fault, embeddings(call.body["input"])
         if call.role == "chat":
             return fault, {"pieces": spoken(call.body["messages"])}
         return fault, self.answer(call.body["messages"])
