@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -16,14 +16,6 @@ from core.http.requests import UserRequest
 from core.models import AuditEntry
 from core.sql.querysets import is_uuid
 
-SUBJECT_FILTERS = {
-    "": ("All", ()),
-    "playbooks": ("Playbooks", ("playbook", "bullet", "reviewitem")),
-    "evolutions": ("Evolutions", ("evolutionjob", "outcome")),
-    "keys": ("Keys and apps", ("apikey", "llmkey", "application", "accesstoken")),
-    "account": ("Account", ("user", "budget", "billingaccount")),
-}
-ACTOR_FILTERS = {"": "Anyone", "me": "Me", "key": "My API keys", "staff": "Staff"}
 PAGE_SIZE = 50
 DETAIL_PAGES = {"playbook": "playbooks:detail", "evolutionjob": "evolution:evolution"}
 ACTOR_WORDS = {"platform": "The platform", "staff": "Staff", "me": "You"}
@@ -32,33 +24,10 @@ ACTOR_WORDS = {"platform": "The platform", "staff": "Staff", "me": "You"}
 @login_required
 @require_safe
 def activity(request: UserRequest) -> HttpResponse:
-    what, who = (request.GET.get(name, "") for name in ("what", "who"))
-    what, who = what if what in SUBJECT_FILTERS else "", who if who in ACTOR_FILTERS else ""
-    rows = filter_entries(AuditEntry.objects.for_user(request.user), what, who)
+    rows = AuditEntry.objects.for_user(request.user)
     page = KeysetPage(rows, request.GET, size=PAGE_SIZE)
-    context = {
-        "page": page,
-        "lines": activity_entries(list(page), request.user),
-        "what": what,
-        "who": who,
-        "subject_filters": [(value, label) for value, (label, _) in SUBJECT_FILTERS.items()],
-        "actor_filters": ACTOR_FILTERS.items(),
-    }
+    context = {"page": page, "lines": activity_entries(list(page), request.user)}
     return render(request, "accounts/activity.html", context)
-
-
-def filter_entries(rows: QuerySet[AuditEntry], what: str, who: str) -> QuerySet[AuditEntry]:
-    """The entries with this subject and actor filter; "" is no filter."""
-    if what:
-        rows = rows.filter(subject__in=SUBJECT_FILTERS[what][1])
-    match who:
-        case "me":
-            return rows.filter(actor_id=F("owner_id"), key_prefix="")
-        case "key":
-            return rows.filter(actor_id=F("owner_id")).exclude(key_prefix="")
-        case "staff":
-            return rows.exclude(actor_id=F("owner_id")).exclude(actor_id=None)
-    return rows
 
 
 def activity_entries(entries: list[AuditEntry], user: User) -> list[dict[str, Any]]:

@@ -32,10 +32,6 @@ class LimitAdmin(AuditedAdmin):
         ("Limit", {"fields": ("unit", "window", "amount", "until")}),
         ("At the limit", {"fields": ("stops", "warn_percent")}),
     )
-    csv_columns = (
-        *("set_by", "scope", "plan__slug", "user__email", "playbook_id", "unit", "window"),
-        *("amount", "until", "stops", "warn_percent", "updated_at"),
-    )
 
     def audit_detail(self, obj: Limit) -> dict[str, Any]:
         amount = None if obj.amount is None else str(obj.amount)
@@ -68,7 +64,7 @@ class PlanLimitInline(admin.TabularInline):  # type: ignore[type-arg]  # generic
 class QuotaPeriodAdmin(PlanListAdmin, ReadOnlyAdmin):
     """Monthly usage of each user, and what is reserved for running jobs."""
 
-    list_display = csv_columns = (
+    list_display = (
         *("user", "start", "end", "evolutions_used", "evolutions_held"),
         *("tokens_used", "tokens_held", "usd_used", "usd_held", "overage_from", "overage_sent"),
     )

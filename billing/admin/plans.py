@@ -49,10 +49,6 @@ class PlanAdmin(PlanListAdmin, AuditedAdmin):
     readonly_fields = ("is_default",)
     actions = ("set_as_default",)
     date_hierarchy = "updated_at"
-    csv_columns = (
-        *("slug", "name", "price_lookup_key", "retention_days", "trial_days", "is_active"),
-        "is_default",
-    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Plan]:
         return super().get_queryset(request).prefetch_related("limits")
@@ -241,4 +237,3 @@ class StripeEventAdmin(ReadOnlyAdmin):
     list_filter = ("result", "type")
     date_hierarchy = "updated_at"
     search_fields = ("event_id", "=customer_id", "type")
-    csv_columns = list_display

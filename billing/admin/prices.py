@@ -16,10 +16,7 @@ class PriceOverrideAdmin(AuditedAdmin):
     """US dollars per million tokens; `manage.py backfill_prices` applies them to earlier calls."""
 
     audit_noun = "price"
-    list_display = (
-        *PRICE_FIELDS,
-        *("valid_from", "valid_until", "version", "note"),
-    )
+    list_display = (*PRICE_FIELDS, "valid_from", "valid_until", "version", "note")
     search_fields = ("model", "base_url", "note", "=id")
     date_hierarchy = "updated_at"
     readonly_fields = ("version",)
@@ -30,10 +27,6 @@ class PriceOverrideAdmin(AuditedAdmin):
             {"fields": ("input_usd", "cached_usd", "output_usd")},
         ),
         ("Validity (UTC)", {"fields": ("valid_from", "valid_until", "note", "version")}),
-    )
-    csv_columns = (
-        *("id", "version", "updated_at", "model", "base_url", "input_usd", "cached_usd"),
-        *("output_usd", "valid_from", "valid_until", "note"),
     )
 
     def save_model(self, request: HttpRequest, obj: PriceOverride, form: Any, change: bool) -> None:

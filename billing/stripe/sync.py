@@ -7,8 +7,6 @@ events arrive.
 """
 
 import logging
-from collections import Counter
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -243,63 +241,39 @@ def unlink_customer(*, account: BillingAccount, by: Principal) -> BillingAccount
     raise Conflict("Stripe knows this customer with the present key.", code="known")
 
 
-def resync(*, limit: int | None = None, stale: timedelta = timedelta(0)) -> Counter[str]:
-    """Sync the accounts not synced for `stale`, longest ago first, at most `limit` of them.
-
-    Customers of deleted accounts are deleted at Stripe, which ends their subscriptions. Stops at
-    the first failed request; the next run continues. Counts what was `read`, `changed`, `failed`,
-    `unknown` and `forgotten`.
-    """
-    require_billing()
-    done = Counter[str]()
-    now = database_now()
-    StripeEvent.objects.filter(created_at__lt=now - EVENT_RETENTION).delete()
-    try:
-        for customer in _orphaned_customers(limit=limit):
-            _delete_orphaned_customer(customer, done)
-        for account in list(_stale(now - stale)[:limit]):
-            _resync_account(account, done)
-    except PaymentUnavailable:
-        done["failed"] += 1
-    return done
-
-
-def _resync_account(account: BillingAccount, done: Counter[str]) -> None:
-    before = _tracked_values(account)
-    try:
-        done["changed"] += _tracked_values(sync_account(account=account)) != before
-        done["read"] += 1
-    except NotFoundAtStripe:
-        # A customer of another key must not block the others.
-        logger.error("Stripe does not know the customer of account %s with this key", account.pk)
-        done["unknown"] += 1
-
-
 def resync_stale_account() -> None:
-    """Sync the account that is due, at most every RESYNC_SECONDS; pause while Stripe is down."""
+    """Sync the account that is due, at most every RESYNC_SECONDS; pause while Stripe is down.
+
+    A customer of a deleted account is deleted at Stripe, which ends its subscriptions.
+    """
     if not settings.BILLING_ENABLED or not cache.add("billing-resync", 1, RESYNC_SECONDS):
         return
-    if resync(limit=1, stale=RESYNC_INTERVAL)["failed"]:
+    now = database_now()
+    stale = now - RESYNC_INTERVAL
+    StripeEvent.objects.filter(created_at__lt=now - EVENT_RETENTION).delete()
+    named = BillingAccount.objects.exclude(stripe_customer_id="").values("stripe_customer_id")
+    account = _stale(stale).first()
+    try:
+        if customer := gateway.mirror.orphaned_customer(named, stale=stale):
+            _delete_orphaned_customer(customer)
+        if account is not None:
+            sync_account(account=account)
+    except NotFoundAtStripe:
+        # A customer of another key must not block the others.
+        logger.error("Stripe does not know the customer of account %s with this key", account)
+    except PaymentUnavailable:
         cache.set("billing-resync", 1, PAUSE_SECONDS)
 
 
-def _delete_orphaned_customer(customer: str, done: Counter[str]) -> None:
+def _delete_orphaned_customer(customer: str) -> None:
     """Delete the Stripe customer of a deleted account, which ends its subscriptions."""
     try:
         gateway.stripe_api.delete_customer(customer)
     except NotFoundAtStripe:
         gateway.mirror.mark_customer_unknown(customer)
-        done["unknown"] += 1
         return
     with transaction.atomic():
         gateway.mirror.delete_customer_rows(customer)
-    done["forgotten"] += 1
-
-
-def _orphaned_customers(*, limit: int | None) -> Sequence[str]:
-    """Customers without an account; with `limit`, without those unknown to the key."""
-    named = BillingAccount.objects.exclude(stripe_customer_id="").values("stripe_customer_id")
-    return gateway.mirror.orphaned_customers(named, limit=limit)
 
 
 def _next_request_number(account: BillingAccount) -> int:

@@ -37,9 +37,8 @@ def test_changes_by_staff_are_shown_without_their_name(
     owner: Client, playbook: Playbook, staff: User
 ) -> None:
     archive_playbook(playbook=playbook, by=Principal.of(staff))
-    page = text(owner, who="staff")
+    page = text(owner)
     assert "Archived playbook" in page
-    assert "Imported playbook" not in page
     assert staff.email not in page
 
 
@@ -61,14 +60,13 @@ def test_the_activity_page_requires_login(client: Client, db: None) -> None:
     assert client.get(PAGE).status_code == 302
 
 
-def test_filters_and_pagination_select_entries(owner: Client, alice: User) -> None:
+def test_the_newest_entries_are_on_the_first_page(owner: Client, alice: User) -> None:
     for _ in range(60):
         audit.record(action="log_in", by=alice, subject=alice)
     make_key(alice)
-    assert "Created API key" not in text(owner, what="account")
-    assert "Log in" not in text(owner, what="keys", who="me")
-    assert 'rel="next"' in text(owner)
-    assert "No matching activity" in text(owner, who="key")
+    page = text(owner)
+    assert "Created API key" in page
+    assert 'rel="next"' in page
 
 
 def test_more_entries_cost_no_more_queries(owner: Client, alice: User) -> None:

@@ -5,12 +5,12 @@ and stores the secret key as a row. Names, addresses and e-mails of people are l
 account deleted while billing is off leaves none behind; dj-stripe's link to users stays empty.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Model
+from django.db.models import Model, Q
 from django.utils import timezone
 from djstripe.models import Customer, Invoice, StripeModel, Subscription, WebhookEndpoint
 
@@ -97,20 +97,19 @@ def paid_since(moment: datetime) -> Iterator[tuple[str, Data, bool]]:
             yield row.customer_id, row.stripe_data, recurring.get("interval") == "year"
 
 
-def orphaned_customers(accounts: Any, *, limit: int | None) -> Sequence[str]:
-    """Customers that no account refers to; `accounts` is a query of customer ids.
+def orphaned_customer(accounts: Any, *, stale: datetime) -> str | None:
+    """A customer that no account refers to; `accounts` is a query of customer ids.
 
-    Those that the key did not know are included only without a limit.
+    One that the key did not know after `stale` is skipped.
     """
     rows = Customer.objects.exclude(id__in=accounts).filter(livemode=settings.STRIPE_LIVE_MODE)
-    if limit is not None:
-        rows = rows.filter(date_purged=None)
-    rows = rows.order_by("djstripe_id")
-    return list(rows.values_list("id", flat=True)[:limit])
+    rows = rows.filter(Q(date_purged=None) | Q(date_purged__lt=stale)).order_by("djstripe_id")
+    found: str | None = rows.values_list("id", flat=True).first()
+    return found
 
 
 def mark_customer_unknown(customer: str) -> None:
-    """Skip this customer, unknown to the key, until all are synced."""
+    """Skip this customer, unknown to the key, for some time."""
     Customer.objects.filter(id=customer).update(date_purged=timezone.now())
 
 

@@ -159,7 +159,7 @@ def leave(life: Life) -> Iterator[str]:
     life.says("canceled", "free")
     yield "cancelled: the default plan applies once the period is over"
     delete_account(user=life.user)
-    assert sync.resync()["forgotten"] == 1
+    sync.resync_stale_account()
     assert life.api.customers.retrieve(life.customer).deleted
     yield "the account is deleted, and the customer with it"
 

@@ -1,13 +1,11 @@
 """Syncs apply what webhooks missed, and delete customers of deleted accounts."""
 
 from datetime import timedelta
-from io import StringIO
 from typing import Any
 
 import pytest
 from django.apps import apps
 from django.core.cache import cache
-from django.core.management import CommandError, call_command
 from djstripe.models import APIKey
 from djstripe.models import Customer as MirroredCustomer
 from pytest_django.live_server_helper import LiveServer
@@ -20,6 +18,7 @@ from billing.stripe import sync
 from billing.stripe.subscriptions import list_invoices, refresh_subscription
 from billing.stripe.sync import sync_account
 from core.errors import Conflict
+from core.models import AuditEntry
 from core.security.scopes import Principal
 from evolution.worker.sweep import sync_billing
 from tests.factories import make_user
@@ -29,17 +28,20 @@ from tests.harness.stripe_customer import Customer
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def resync() -> str:
-    out = StringIO()
-    call_command("billing_resync", stdout=out)
-    return out.getvalue()
+def resync() -> None:
+    """Sync every customer, as the worker does within a day."""
+    BillingAccount.objects.update(requested_at=None)
+    for _ in range(BillingAccount.objects.count() + MirroredCustomer.objects.count()):
+        cache.delete("billing-resync")  # one account every ten seconds
+        sync.resync_stale_account()
 
 
 def test_missed_events_are_applied(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("scale")
-    assert resync() == "1 read, 1 changed, 0 customers deleted.\n"
-    assert buyer.plan == "scale"
-    assert resync() == "1 read, 0 changed, 0 customers deleted.\n"
+    changes = AuditEntry.objects.filter(action="change_subscription")
+    for _ in range(2):
+        resync()
+        assert (buyer.plan, changes.count()) == ("scale", 1)
 
 
 def test_the_worker_syncs_each_account_once_a_day(buyer: Customer, shop: FakeStripe) -> None:
@@ -61,16 +63,13 @@ def test_the_worker_pauses_while_stripe_is_down(buyer: Customer, shop: FakeStrip
     shop.api.calls.clear()
     sync.resync_stale_account()
     assert not shop.api.calls
-    with pytest.raises(CommandError, match="Stripe did not respond"):
-        shop.fail(500)
-        resync()
 
 
 def test_deleting_an_account_cancels_its_subscription(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("scale")
     shop.deliver()
     delete_account(user=buyer.user)
-    assert "1 customers deleted" in resync()
+    resync()
     assert shop.subscription()["status"] == "canceled"
     assert shop.world.every("customer") == [shop.world.every("customer")[0]]
     assert shop.world.every("customer")[0]["deleted"]
@@ -81,8 +80,7 @@ def test_a_wrong_key_ends_no_plan(buyer: Customer, shop: FakeStripe) -> None:
     buyer.buy("scale")
     shop.deliver()
     del shop.world.objects[buyer.account.stripe_customer_id]  # as another account's key sees it
-    with pytest.raises(CommandError, match="1 unknown to Stripe"):
-        resync()
+    resync()
     assert (buyer.plan, bool(buyer.account.stripe_customer_id)) == ("scale", True)
 
 
@@ -93,8 +91,7 @@ def test_an_unreadable_customer_does_not_block_the_others(
     del shop.world.objects[buyer.account.stripe_customer_id]
     other = Customer.of(make_user("dora@example.org"), live_server.url)
     other.buy("scale")
-    with pytest.raises(CommandError):
-        resync()
+    resync()
     assert other.plan == "scale"
 
 
@@ -102,15 +99,21 @@ def test_an_orphaned_customer_unknown_to_the_key_does_not_block_the_others(
     buyer: Customer, shop: FakeStripe, live_server: LiveServer
 ) -> None:
     buyer.subscribe("scale")
-    del shop.world.objects[buyer.account.stripe_customer_id]
+    unknown = buyer.account.stripe_customer_id
+    customer = shop.world.objects.pop(unknown)
     other = Customer.of(make_user("dora@example.org"), live_server.url)
     other.buy("scale")
     for user in (buyer.user, other.user):
         delete_account(user=user)
-    with pytest.raises(CommandError, match="1 unknown to Stripe"):
-        resync()
+    resync()
     assert shop.subscription()["status"] == "canceled"
     assert MirroredCustomer.objects.count() == 1
+    shop.world.objects[unknown] = customer  # the right key again
+    resync()
+    assert MirroredCustomer.objects.count() == 1
+    MirroredCustomer.objects.update(date_purged="2026-01-01T00:00:00Z")
+    resync()
+    assert not MirroredCustomer.objects.exists()
 
 
 def test_a_complimentary_plan_applies_before_and_after_a_subscription(
