@@ -77,7 +77,7 @@ def own_pages(world: World) -> list[str]:
     return [
         *(page.get_absolute_url() for page in (world.playbook, world.empty, world.archived)),
         *(f"{one}?{rest}" for rest in ("show=retired", "q=test&sort=used", "q=nowhere")),
-        f"{one}?section=others",
+        f"{one}?section=strategies_and_insights",
         f"{one}/bullets/str-00001",
         f"{one}/bullets/mis-00003",
         f"{one}/bullets/str-00001/edit",
