@@ -1,5 +1,5 @@
 """Staff pages of evolution: stuck and failed jobs, outcomes, sessions; retry, cancel, redrive."""
 
-from evolution.admin import jobs, outcomes, sessions, worker
+from evolution.admin import jobs, outcomes
 
-__all__ = ["jobs", "outcomes", "sessions", "worker"]
+__all__ = ["jobs", "outcomes"]

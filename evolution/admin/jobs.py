@@ -1,4 +1,4 @@
-"""Staff pages of evolutions and trainings: state, timeline, and actions to repair them."""
+"""Staff pages of evolutions and trainings, and of incidents, provider circuits and workers."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,13 +8,25 @@ from django.db.models import Count, Max, Min, Q, QuerySet, Sum
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 
 from billing.models import UsageRecord
 from core.admin import OwnerFilter, ReadOnlyAdmin, changelist_url, row_action
 from core.clock import database_now
-from evolution.jobs.lifecycle import cancel_evolution, redrive_evolution, retry_evolution
-from evolution.models import JOB_STATES, EvolutionJob, TrainingRun
+from evolution.jobs.lifecycle import (
+    cancel_evolution,
+    redrive_evolution,
+    reset_circuits,
+    retry_evolution,
+)
+from evolution.models import (
+    JOB_STATES,
+    EvolutionJob,
+    Incident,
+    ProviderCircuit,
+    TrainingRun,
+    WorkerHeartbeat,
+)
 
 
 class JobStateFilter(admin.SimpleListFilter):
@@ -28,6 +40,10 @@ class JobStateFilter(admin.SimpleListFilter):
         return rows.in_state(self.value() or "", database_now())
 
 
+def _group(title: str, names: str) -> Any:
+    return title or None, {"fields": tuple(names.split())}
+
+
 @admin.register(EvolutionJob)
 class EvolutionJobAdmin(ReadOnlyAdmin):
     list_display = ("status", "reason", "playbook", "phase", "tries", "next_attempt_at", "made")
@@ -39,32 +55,15 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
     actions = ("retry", "cancel", "redrive")
     readonly_fields = ("reason", "timeline", "see")
     fieldsets = (
-        (None, {"fields": ("status", "reason", "playbook", "see", "timeline")}),
-        (
-            "Attempts and waits",
-            {"fields": ("attempt", "rescues", "wait_count", "next_attempt_at", "wait_reason")},
-        ),
-        (
-            "Worker",
-            {"fields": ("phase", "fence", "lease_expires_at", "heartbeat_at", "deadline_at")},
-        ),
-        (
+        _group("", "status reason playbook see timeline"),
+        _group("Attempts and waits", "attempt rescues wait_count next_attempt_at wait_reason"),
+        _group("Worker", "phase fence lease_expires_at heartbeat_at deadline_at"),
+        _group(
             "Trigger",
-            {
-                "fields": (
-                    *("trigger", "triggered_by", "correlation_id", "training", "from_version"),
-                    "notified_at",
-                )
-            },
+            "trigger triggered_by correlation_id training from_version notified_at",
         ),
-        (
-            "Result",
-            {"fields": ("to_version", "outcomes_processed", "skipped_outcomes", "token_totals")},
-        ),
-        (
-            "With what",
-            {"fields": ("engine", "prompt_versions", "ace_core_version", "config_hash")},
-        ),
+        _group("Result", "to_version outcomes_processed skipped_outcomes token_totals"),
+        _group("With what", "engine prompt_versions ace_core_version config_hash"),
     )
     csv_columns = (
         *("id", "status", "error_code", "wait_reason", "playbook_id", "playbook__owner__email"),
@@ -152,12 +151,12 @@ def timeline_events(job: EvolutionJob) -> list[tuple[str, datetime, timedelta]]:
         ("ended", job.completed_at),
         ("next attempt", job.next_attempt_at),
     )
-    found = [(name, at, whole_seconds(at - job.created_at)) for name, at in named if at is not None]
+    found = [
+        (name, at, timedelta(seconds=max(0, round((at - job.created_at).total_seconds()))))
+        for name, at in named
+        if at is not None
+    ]
     return sorted(found, key=lambda moment: moment[1])
-
-
-def whole_seconds(span: timedelta) -> timedelta:
-    return timedelta(seconds=max(0, round(span.total_seconds())))
 
 
 @admin.register(TrainingRun)
@@ -167,3 +166,71 @@ class TrainingRunAdmin(ReadOnlyAdmin):
     list_select_related = ("playbook",)
     date_hierarchy = "created_at"
     search_fields = ("=id", "playbook__name", "=playbook__id", "playbook__owner__email")
+
+
+class CircuitStateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("open", "no call passes")]
+
+    def queryset(self, request: HttpRequest, rows: Any) -> QuerySet[Any]:
+        found: QuerySet[Any] = rows.open(database_now()) if self.value() == "open" else rows
+        return found
+
+
+@admin.register(ProviderCircuit)
+class ProviderCircuitAdmin(ReadOnlyAdmin):
+    list_display = (
+        *("code", "label", "is_user_key", "pause", "open_until", "probe_until"),
+        *("most_calls", "slowest_seconds", "updated_at"),
+    )
+    list_display_links = ("label",)
+    list_filter = (CircuitStateFilter, "is_user_key")
+    ordering = ("-updated_at",)
+    exclude = ("key",)
+    search_fields = ("label", "code")
+    actions = ("reset_circuits",)
+
+    reset_circuits = row_action(
+        "Reset circuit and retry its jobs",
+        lambda row, by: reset_circuits(keys=[row.pk], by=by),
+        one="provider circuit is reset",
+        many="provider circuits are reset",
+    )
+
+
+@admin.register(WorkerHeartbeat)
+class WorkerHeartbeatAdmin(ReadOnlyAdmin):
+    list_display = ("worker", "last_seen_at")
+    ordering = ("-last_seen_at",)
+
+
+# The list that shows what an incident is about: its model, and the filter.
+INCIDENT_LISTS: dict[str, tuple[str, dict[str, str]]] = {
+    Incident.Kind.PROVIDER_DOWN: ("evolution_providercircuit", {"state": "open"}),
+    Incident.Kind.QUEUE_OLD: ("evolution_evolutionjob", {"state": "queue"}),
+    Incident.Kind.JOBS_STUCK: ("evolution_evolutionjob", {"state": "stuck"}),
+    Incident.Kind.EVOLUTIONS_FAILED: ("evolution_evolutionjob", {"state": "failed"}),
+    Incident.Kind.VERSION_TAKEN_BACK: ("playbooks_trial", {"verdict__exact": "worse"}),
+    Incident.Kind.SPEND_JUMPED: ("billing_usagerecord", {}),
+    Incident.Kind.WEBHOOKS_FAILED: ("billing_stripeevent", {}),
+}
+
+
+@admin.register(Incident)
+class IncidentAdmin(ReadOnlyAdmin):
+    """What went wrong while nobody looked."""
+
+    list_display = ("kind", "text", "opened_at", "last_seen_at", "closed_at", "see")
+    list_filter = (("closed_at", admin.EmptyFieldListFilter), "kind")
+    date_hierarchy = "opened_at"
+    exclude = ("key",)
+    readonly_fields = ("see",)
+    csv_columns = ("kind", "text", "opened_at", "last_seen_at", "closed_at")
+
+    @admin.display(description="go to")
+    def see(self, incident: Incident) -> str:
+        model, query = INCIDENT_LISTS[incident.kind]
+        return format_html('<a href="{}">rows</a>', changelist_url(model, **query))

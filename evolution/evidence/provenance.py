@@ -63,13 +63,15 @@ def session_provenance(session: AgentSession) -> SessionProvenance:
     outcome = rows.get(pk=session.outcome_id)
     job = outcome.job
     reflection, is_draft = reflection_of(outcome)
+    curation = job.curation if job else None
     return SessionProvenance(
         outcome=outcome,
         job=job,
         version=job.to_version if job else None,
         reflection=reflection,
         is_draft=is_draft,
-        curation=_curator_reasoning(job),
+        # None for the rules engine.
+        curation=str(curation.get("reasoning", "")) if isinstance(curation, dict) else "",
         edits=edits_from(outcome),
     )
 
@@ -166,12 +168,6 @@ def contributing_sessions(
         for row in found
         if row.outcome is not None
     ]
-
-
-def _curator_reasoning(job: EvolutionJob | None) -> str:
-    """The Curator's reasoning; empty for the rules engine."""
-    curation = job.curation if job else None
-    return str(curation.get("reasoning", "")) if isinstance(curation, dict) else ""
 
 
 def _contributing_outcomes(playbook: Playbook, bullet_id: str) -> list[str]:

@@ -40,11 +40,6 @@ class ArmCurve:
     band: str
 
 
-def latest_trial(playbook: Playbook) -> Trial | None:
-    """The open trial, else the one that began last."""
-    return playbook.trials.with_versions().order_by("-created_at").first()
-
-
 def describe_trial(trial: Trial) -> str:
     """What is known, in one sentence or two."""
     verdict, tasks = trial.verdict, trial.tally.tasks

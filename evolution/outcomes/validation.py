@@ -66,7 +66,7 @@ def clean_report(
         status=outcome,
         signal=signal,
         cited_bullets=cited,
-        request_hash=_request_hash(hashed),
+        request_hash=hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest(),
         cost_usd=cost_usd,
         **clean,
         **served,
@@ -144,7 +144,3 @@ def known_citations(
 def _known_ids(playbook: Playbook, ids: Collection[str]) -> set[str]:
     rows = Bullet.objects.filter(playbook=playbook, public_id__in=list(ids))
     return set(rows.order_by().values_list("public_id", flat=True))
-
-
-def _request_hash(fields: Any) -> str:
-    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()

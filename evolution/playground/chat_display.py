@@ -1,8 +1,7 @@
 """What the playground shows of a chat: its sides, their turns, and the bullets an answer cites."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from dataclasses import dataclass, field
 from typing import Any
 
 from accounts.models import User
@@ -30,21 +29,25 @@ class TextPart:
 
 @dataclass(frozen=True)
 class DisplayedMessage:
-    """One message as it is shown. `cost` None: nobody knows the price."""
+    """One message as it is shown; `usage` is the record of the call that it answers."""
 
     role: str
     parts: list[TextPart]
     cited: list[Bullet] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
-    note: str = ""
-    tokens: int = 0
-    estimated: bool = False
-    is_metered: bool = False
-    cost: Decimal | None = None
+    usage: UsageRecord | None = None
 
     @property
     def is_question(self) -> bool:
         return self.role == SessionMessage.Role.USER
+
+    @property
+    def note(self) -> str:
+        """Why a stored answer is not whole; empty when it is."""
+        if self.usage is None or self.usage.status != UsageRecord.Status.FAILED:
+            return ""
+        code = self.usage.metadata.get("error", "")
+        return "Stopped before the end." if code == Cancelled().code else INTERRUPTED_NOTE
 
 
 @dataclass(frozen=True)
@@ -129,23 +132,14 @@ def displayed_message(row: SessionMessage, document: Document) -> DisplayedMessa
     if row.role == SessionMessage.Role.USER:
         return DisplayedMessage(row.role, [TextPart(row.content)])
     known = document.by_id()
-    parts, usage = text_parts(row.content, known), row.usage
+    parts = text_parts(row.content, known)
     named = dict.fromkeys(part.text for part in parts if part.is_id)
-    message = DisplayedMessage(
+    return DisplayedMessage(
         role=row.role,
         parts=parts,
         cited=[known[name] for name in named if name in known],
         unknown=[name for name in named if name not in known],
-    )
-    if usage is None:
-        return message
-    return replace(
-        message,
-        note=usage_note(usage),
-        tokens=usage.total_tokens,
-        estimated=usage.estimated,
-        is_metered=True,
-        cost=usage.cost_usd,
+        usage=row.usage,
     )
 
 
@@ -157,14 +151,6 @@ def text_parts(text: str, known: Iterable[str]) -> list[TextPart]:
         parts.append(TextPart(match.group(), is_id=True, known=match.group() in known))
         end = match.end()
     return [*parts, TextPart(text[end:])] if end < len(text) else parts
-
-
-def usage_note(usage: UsageRecord) -> str:
-    """Why a stored answer is not whole; empty when it is."""
-    if usage.status != UsageRecord.Status.FAILED:
-        return ""
-    code = usage.metadata.get("error", "")
-    return "Stopped before the end." if code == Cancelled().code else INTERRUPTED_NOTE
 
 
 def sections_with_bullets(document: Document) -> list[tuple[Section, list[Bullet]]]:

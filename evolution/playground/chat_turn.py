@@ -166,9 +166,11 @@ class ChatTurn:
         if not text:
             return TurnResult(None, error or "The model returned an empty answer.")
         session, tokens = self.session, usage.total_tokens if usage else 0
+        # A model may ignore its token limit.
+        whole = text.encode()[: settings.MAX_MESSAGE_BYTES].decode(errors="ignore")
         messages = [
             NewMessage(Role.USER, self.question),
-            NewMessage(Role.ASSISTANT, _truncated(text), tokens=tokens, usage=usage),
+            NewMessage(Role.ASSISTANT, whole, tokens=tokens, usage=usage),
         ]
         try:
             rows = add_messages(session=session, messages=messages)
@@ -211,8 +213,3 @@ def describe_llm_error(error: LLMError) -> str:
     if isinstance(error, CallHeldBack):
         return f"{error.message.partition('. ')[0].rstrip('.')}. Ask again later."
     return error.message
-
-
-def _truncated(text: str) -> str:
-    """Cut to what a message may hold: a model may ignore its token limit."""
-    return text.encode()[: settings.MAX_MESSAGE_BYTES].decode(errors="ignore")

@@ -1,6 +1,6 @@
-"""Sessions of agents: open, add messages, close with a report, delete."""
+"""Sessions of agents: open, add messages, close with the transcript as a report, delete."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -15,10 +15,10 @@ from core.errors import Conflict, Invalid
 from core.models import IdempotentResponse
 from core.ratelimit.limits import consume_rate_limit
 from core.security.scopes import Principal
+from evolution.engine.prompt_text import truncate_middle
 from evolution.models import AgentSession, Outcome, SessionMessage
 from evolution.outcomes.reporting import RecordedOutcome, report_outcome
 from evolution.outcomes.validation import clean_choice, clean_field
-from evolution.sessions.transcripts import make_trace, task_of
 from evolution.sessions.validation import (
     MAX_NAME,
     NewMessage,
@@ -31,6 +31,9 @@ from playbooks.services.loading import version_of
 from playbooks.services.serving_tokens import read_serving_token, sign_serving_token
 
 MAX_DERIVED_TITLE = 80
+MAX_PART_CHARS = 1_500
+"""Characters of one message in a trace; the middle of a longer one is left out."""
+OMISSION_NOTE = "[… {count} messages left out …]"
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,9 @@ def add_messages(*, session: AgentSession, messages: Sequence[NewMessage]) -> li
         SessionMessage.objects.bulk_create(rows)
         locked.message_count += len(rows)
         locked.content_bytes += sum(map(size_of, rows))
-        locked.title = locked.title or _title_of(rows)
+        asked = next((row.content for row in rows if row.role == SessionMessage.Role.USER), "")
+        start = " ".join(asked[: 4 * MAX_DERIVED_TITLE].split())
+        locked.title = locked.title or start[:MAX_DERIVED_TITLE]
         locked.keep_until = keep_until(locked.user_id, database_now())
         locked.save(
             update_fields=["message_count", "content_bytes", "title", "keep_until", "updated_at"]
@@ -203,6 +208,47 @@ def _copy_state(session: AgentSession, locked: AgentSession) -> None:
     session.outcome = locked.outcome
 
 
-def _title_of(rows: Sequence[SessionMessage]) -> str:
-    asked = next((row.content for row in rows if row.role == SessionMessage.Role.USER), "")
-    return " ".join(asked[: 4 * MAX_DERIVED_TITLE].split())[:MAX_DERIVED_TITLE]
+def make_trace(lines: Iterable[SessionMessage], *, limit: int) -> str:
+    """The conversation in at most `limit` bytes: its first message, then the latest that fit.
+
+    System messages are left out: they hold the playbook, which is stored as a version.
+    """
+    parts = [_part(line) for line in lines if line.role != "system"]
+    if _size(parts) <= limit:
+        return "\n\n".join(parts)
+    return _cut("\n\n".join(_first_and_latest(parts, limit)), limit)
+
+
+def task_of(lines: Iterable[SessionMessage], *, limit: int) -> str:
+    """What the session was about: its first user message, cut to `limit` bytes."""
+    asked = next((line.content for line in lines if line.role == "user"), "")
+    return _cut(truncate_middle(asked, limit // 4), limit)
+
+
+def _part(line: SessionMessage) -> str:
+    name = f"{line.role} {line.tool_name}".strip()
+    parts = [f"{name}: {truncate_middle(line.content, MAX_PART_CHARS)}"] if line.content else []
+    for call in line.tool_calls:
+        arguments = truncate_middle(str(call.get("arguments", "")), MAX_PART_CHARS)
+        parts.append(f"{name} calls {call.get('name', '')}({arguments})")
+    return "\n".join(parts) or f"{name}:"
+
+
+def _first_and_latest(parts: Sequence[str], limit: int) -> list[str]:
+    first, rest = parts[0], parts[1:]
+    room = limit - _size([first, OMISSION_NOTE.format(count=len(rest))])
+    kept: list[str] = []
+    for part in reversed(rest):
+        room -= _size([part]) + 2
+        if room < 0:
+            break
+        kept.insert(0, part)
+    return [first, OMISSION_NOTE.format(count=len(rest) - len(kept)), *kept]
+
+
+def _size(parts: Sequence[str]) -> int:
+    return len("\n\n".join(parts).encode())
+
+
+def _cut(text: str, limit: int) -> str:
+    return text.encode()[:limit].decode(errors="ignore")

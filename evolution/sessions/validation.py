@@ -10,7 +10,6 @@ from core.errors import Invalid, TooLarge
 from evolution.models import AgentSession, SessionMessage
 from evolution.outcomes.validation import MAX_CITED, clean_choice, clean_field, known_citations
 from playbooks.document.text import BULLET_LINE, find_ids
-from playbooks.models import Version
 
 MAX_NAME = 100
 MAX_TITLE = 200
@@ -37,20 +36,15 @@ class NewMessage:
     usage: UsageRecord | None = None
 
 
-def bullets_of(version: Version | None) -> frozenset[str]:
-    """The ids of the active bullets of a version, which its readers can cite."""
-    if version is None:
-        return frozenset()
-    return frozenset(line[0] for line in BULLET_LINE.findall(version.text))
-
-
 def clean_messages(session: AgentSession, new: Sequence[NewMessage]) -> list[SessionMessage]:
     """Rows for the next positions; raises Invalid with the field, or TooLarge."""
     if not new or len(new) > MAX_MESSAGES_PER_CALL:
         raise Invalid.field("messages", f"Send 1 to {MAX_MESSAGES_PER_CALL} messages at once.")
     if session.message_count + len(new) > settings.MAX_SESSION_MESSAGES:
         raise _full(f"A session takes at most {settings.MAX_SESSION_MESSAGES} messages.")
-    known = bullets_of(session.version)
+    # The bullets that readers of its version can cite.
+    text = session.version.text if session.version else ""
+    known = frozenset(line[0] for line in BULLET_LINE.findall(text))
     rows = [
         _row(session, message, known, session.message_count + index)
         for index, message in enumerate(new)

@@ -20,7 +20,7 @@ from evolution.engine.retry import Wait
 from evolution.jobs.lifecycle import finish_job
 from evolution.models import EvolutionJob, Outcome
 from evolution.training.runs import StoredSteps, Training
-from evolution.worker.claims import Claim, FenceLost, claim_job, keep_lease, set_hash
+from evolution.worker.claims import FenceLost, claim_job, keep_lease, set_hash
 from evolution.worker.engine_run import run_engine
 from evolution.worker.failures import mark_failed
 from evolution.worker.publication import publish
@@ -74,18 +74,15 @@ class StoredPlaybook:
         ids = [uuid5(self._training.run_id, outcome.id) for outcome in outcomes]
         job = self._ready(key, outcomes)
         while job.is_active:
-            self._try(job, ids)
+            try:
+                run_batch(job.pk, training=self._training, budget=self._budget)
+            except CredentialError:
+                rebind_outcomes(self._training, job, ids)
+                raise
             job.refresh_from_db()
             if job.is_active:
                 self._pause(job)
         return self._judged(key, job, ids)
-
-    def _try(self, job: EvolutionJob, ids: Sequence[UUID]) -> None:
-        try:
-            run_batch(job.pk, training=self._training, budget=self._budget)
-        except CredentialError:
-            rebind_outcomes(self._training, job, ids)
-            raise
 
     def _judged(self, key: str, job: EvolutionJob, ids: Sequence[UUID]) -> EvolutionJob:
         if job.status == EvolutionJob.Status.COMPLETED:
@@ -269,7 +266,10 @@ def run_batch(job_id: UUID, *, training: Training, budget: Budget | None) -> Non
         with keep_lease(claim):
             publish(claim, run_engine(claim, budget=budget))
     except (CostLimitReached, KeyboardInterrupt):
-        abandon_job(claim)
+        # Its outcomes stay bound, so that no other evolution pays for them.
+        with transaction.atomic():
+            reason = "its training was stopped"
+            finish_job(claim.lock(), as_=EvolutionJob.cancel, now=database_now(), reason=reason)
         raise
     except FenceLost:
         return
@@ -279,13 +279,6 @@ def run_batch(job_id: UUID, *, training: Training, budget: Budget | None) -> Non
         handle_failure(claim, error)
         if isinstance(error, CredentialError):
             raise
-
-
-def abandon_job(claim: Claim) -> None:
-    """Cancel the job, but keep its outcomes, so that no other evolution pays for them."""
-    with transaction.atomic():
-        reason = "its training was stopped"
-        finish_job(claim.lock(), as_=EvolutionJob.cancel, now=database_now(), reason=reason)
 
 
 def rebind_outcomes(

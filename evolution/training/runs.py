@@ -89,7 +89,9 @@ def begin_training(
         for old in TrainingRun.objects.unfinished().filter(playbook=playbook):
             old.abandon()
             old.save()
-            _end_jobs(old)
+            # Its outcomes stay bound: no agent reported them.
+            for job in EvolutionJob.objects.active().filter(training=old):
+                finish_job(job, as_=EvolutionJob.cancel, now=database_now())
         run = TrainingRun.objects.create(
             playbook=playbook,
             kind=kind,
@@ -109,12 +111,6 @@ def refuse_untrainable(playbook: Playbook) -> Version:
     if playbook.current_version is None:
         raise Conflict("This playbook has no version yet.")
     return playbook.current_version
-
-
-def _end_jobs(run: TrainingRun) -> None:
-    """Cancel its active evolution. Its outcomes stay bound: no agent reported them."""
-    for job in EvolutionJob.objects.active().filter(training=run):
-        finish_job(job, as_=EvolutionJob.cancel, now=database_now())
 
 
 def resume_training(*, playbook: Playbook, kind: str, config: dict[str, Any]) -> Training:

@@ -1,28 +1,33 @@
-"""Pages of evidence: trials, success rates by version, the bullet ledger, and sources."""
+"""Pages of evidence: trials, rates by version, the bullet ledger, sources, and share links."""
 
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from core.charts import draw_points
 from core.errors import Conflict, Invalid
-from core.http.forms import add_success_message
-from core.http.requests import UserRequest
+from core.http.forms import ServiceForm, add_success_message
+from core.http.requests import UserRequest, site_url
 from core.security.scopes import Principal
 from evolution.evidence import trials
 from evolution.evidence.ledger import bullet_ledger, playbook_evidence
 from evolution.evidence.sources import list_sources, rollback_source
-from evolution.models import Case, Outcome
+from evolution.models import Case, Outcome, ShareLink
 from evolution.outcomes import cases
 from evolution.outcomes.cases import recent_tasks
+from evolution.sharing import create_share_link, find_share_link, revoke_share_link
 from evolution.web.filters import EvidenceFilter
 from playbooks.models import Playbook, Trial, Version
 from playbooks.services.history import fetch_bullet
+from playbooks.services.reading import diff_versions
 from playbooks.services.trials import start_trial, stop_trial
 from playbooks.trials import task_limit
 from playbooks.web.lookups import fetch_own_playbook
@@ -38,6 +43,8 @@ LEDGER_SORTS = {
     "-harmful": "Most harmful votes",
     "bullet": "By number",
 }
+DAYS = [(1, "1 day"), (7, "7 days"), (30, "30 days"), (90, "90 days")]
+NUMBER: dict[str, Any] = {"required": False, "min_value": 1, "max_value": 2**31 - 1}
 
 
 @login_required
@@ -58,7 +65,7 @@ def evidence(request: UserRequest, pk: str) -> HttpResponse:
 def evidence_context(playbook: Playbook, signal: str = "") -> dict[str, Any]:
     """The newest trial and the history, without what only the owner may read."""
     found = playbook_evidence(playbook=playbook, signal=signal)
-    trial = trials.latest_trial(playbook)
+    trial = playbook.trials.with_versions().order_by("-created_at").first()
     return {
         "evidence": found,
         "points": draw_points([(row.version.number, row.rate) for row in found.versions]),
@@ -189,3 +196,56 @@ def remove_case(request: UserRequest, pk: str) -> HttpResponse:
     cases.remove_case(case=case, by=Principal.of(request.user))
     add_success_message(request, "Case removed.")
     return redirect("evolution:evidence", case.playbook_id)
+
+
+class ShareForm(ServiceForm):
+    kind = forms.ChoiceField(label="What to share", choices=ShareLink.Kind.choices)
+    version = forms.IntegerField(
+        **NUMBER, help_text="For a version diff. Defaults to the current one."
+    )
+    against = forms.IntegerField(
+        **NUMBER, label="Compared with version", help_text="Defaults to the one before."
+    )
+    days = forms.TypedChoiceField(label="Expires after", coerce=int, choices=DAYS, initial=30)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def shares(request: UserRequest, pk: str) -> HttpResponse:
+    """The playbook's links; a POST creates one, which is shown this once."""
+    playbook = fetch_own_playbook(request, pk)
+    form = ShareForm(request.POST or None, initial=request.GET.dict())
+    made = form.submit(create_share_link, playbook=playbook, by=Principal.of(request.user))
+    context = {
+        "playbook": playbook,
+        "form": form,
+        "url": site_url(request) + reverse("evolution:shared", args=made[1:]) if made else "",
+        "links": playbook.share_links.all(),
+    }
+    return render(request, "evolution/shares/list.html", context, status=form.status)
+
+
+@login_required
+@require_POST
+def revoke(request: UserRequest, pk: str) -> HttpResponse:
+    link = ShareLink.objects.for_user(request.user).select_related("playbook").fetch(pk)
+    revoke_share_link(link=link, by=Principal.of(request.user))
+    add_success_message(request, "Link revoked. Nobody can open it anymore.")
+    return redirect("evolution:shares", link.playbook_id)
+
+
+@never_cache
+@require_safe
+def shared(request: HttpRequest, token: str) -> HttpResponse:
+    """What the link shows: no ids, no people, and nothing for search engines."""
+    link = find_share_link(token)
+    if link.kind == ShareLink.Kind.DIFF:
+        number, against = link.version or 1, link.against or 1
+        diff = diff_versions(playbook=link.playbook, number=number, against=against)
+        context = {"diff": diff, "view": "inline"}
+    else:
+        context = evidence_context(link.playbook)
+    context |= {"link": link, "name": link.playbook.name, "shared": True}
+    response = render(request, "evolution/shares/shared.html", context)
+    response["X-Robots-Tag"] = "noindex, nofollow"
+    return response

@@ -84,14 +84,22 @@ class StartForm(ServiceForm):
         super().__init__(*args, **kwargs)
         current = playbook.current_version.number if playbook.current_version else 0
         numbers = playbook.versions.values_list("number", flat=True)[:MAX_VERSION_CHOICES]
-        versions = [(number, label_of(number, current)) for number in numbers]
+        versions = [
+            (number, f"Version {number} (current)" if number == current else f"Version {number}")
+            for number in numbers
+        ]
         self.fields["version"].choices = versions  # type: ignore[attr-defined]  # of a ChoiceField
         self.fields["against"].choices = [  # type: ignore[attr-defined]  # of a ChoiceField
             (NOTHING, "Nothing (single chat)"),
             (BARE, "Same model without the playbook"),
             *versions,
         ]
-        self.fields["model"].widget = model_widget(access)
+        # Any name with the user's own key, else a choice of the operator's models.
+        self.fields["model"].widget = (
+            forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"})
+            if access.own_key
+            else forms.Select(choices=[(name, name) for name in access.models])
+        )
         self.initial.setdefault("model", next(iter(access.models), ""))
 
     def clean(self) -> dict[str, Any]:
@@ -116,14 +124,3 @@ class RateForm(ServiceForm):
     def reason(self) -> str:
         """The first error."""
         return next((str(line) for lines in self.errors.values() for line in lines), "")
-
-
-def label_of(number: int, current: int) -> str:
-    return f"Version {number} (current)" if number == current else f"Version {number}"
-
-
-def model_widget(access: ModelAccess) -> forms.Widget:
-    """Any model name with the user's own key, else a choice of the operator's models."""
-    if access.own_key:
-        return forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"})
-    return forms.Select(choices=[(name, name) for name in access.models])

@@ -119,13 +119,9 @@ async def events(turn: ChatTurn, shown: RenderSide) -> AsyncIterator[bytes]:
             if isinstance(what, TurnResult):
                 yield await sync_to_async(end_event)(what, shown)
                 return
-            yield text_event(what)
+            yield event("piece", {"text": what})
     finally:
         turn.cancel()
-
-
-def text_event(text: str) -> bytes:
-    return event("piece", {"text": text})
 
 
 def end_event(answered: TurnResult, shown: RenderSide) -> bytes:

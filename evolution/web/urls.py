@@ -6,17 +6,15 @@ from django.views.generic import RedirectView
 from evolution.web import (
     evidence_views,
     inbox_views,
-    overview_views,
     playground_views,
     session_views,
-    share_views,
     views,
 )
 
 PLAYBOOK = "playbooks/<uuid:pk>"
 urlpatterns: list[URLPattern] = [
-    path("overview", overview_views.overview, name="overview"),
-    path(f"{PLAYBOOK}/overview", overview_views.playbook_overview, name="playbook_overview"),
+    path("overview", views.overview, name="overview"),
+    path(f"{PLAYBOOK}/overview", views.playbook_overview, name="playbook_overview"),
     path(f"{PLAYBOOK}/outcomes", views.outcomes, name="outcomes"),
     path(f"{PLAYBOOK}/outcomes/new", views.report, name="report_outcome"),
     path(f"{PLAYBOOK}/outcomes/<uuid:outcome>", views.outcome, name="outcome"),
@@ -30,9 +28,9 @@ urlpatterns: list[URLPattern] = [
     path("trials/<uuid:pk>/end", evidence_views.end, name="end_trial"),
     path(f"{PLAYBOOK}/sources", evidence_views.sources, name="sources"),
     path(f"{PLAYBOOK}/sources/<str:source>", evidence_views.rollback, name="rollback_source"),
-    path(f"{PLAYBOOK}/shares", share_views.shares, name="shares"),
-    path("shares/<uuid:pk>/revoke", share_views.revoke, name="revoke_share"),
-    path("share/<str:token>", share_views.shared, name="shared"),
+    path(f"{PLAYBOOK}/shares", evidence_views.shares, name="shares"),
+    path("shares/<uuid:pk>/revoke", evidence_views.revoke, name="revoke_share"),
+    path("share/<str:token>", evidence_views.shared, name="shared"),
     path("inbox", inbox_views.inbox, name="inbox"),
     path(f"{PLAYBOOK}/reviews", RedirectView.as_view(url="/inbox?playbook=%(pk)s")),
     path("playground", playground_views.start, name="playground"),

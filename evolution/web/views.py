@@ -1,5 +1,6 @@
-"""Pages of outcomes and evolutions."""
+"""Pages of outcomes and evolutions, and the overviews of an account and of one playbook."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -7,8 +8,12 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from accounts.models import User
+from billing.limits.spending import list_budgets
+from billing.usage.metering import sum_usage
 from core.csv import write_csv
 from core.http.pagination import KeysetPage
 from core.http.requests import UserRequest
@@ -19,14 +24,16 @@ from evolution.evidence.provenance import (
     reflection_of,
     unused_lessons,
 )
+from evolution.evidence.trends import DAYS, sum_trends, trends_of
 from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_evolution
 from evolution.models import EvolutionJob, Outcome
 from evolution.models.outcomes import SEARCHED
 from evolution.outcomes import reporting
 from evolution.web.filters import STATES, OutcomeFilter
 from evolution.web.forms import ReportForm
-from evolution.web.job_progress import LONG_FIELDS, MAX_OUTCOMES_SHOWN, live_state
-from playbooks.models import Delta, Playbook
+from evolution.worker.claims import MAX_OUTCOMES
+from playbooks.models import Delta, Playbook, Version
+from playbooks.services.history import source_outcomes
 from playbooks.web.lookups import fetch_own_playbook
 
 PAGE_SIZE = 50
@@ -48,6 +55,12 @@ REFLECTION_LABELS = {
     "correct_approach": "Correct approach",
     "evidence": "Evidence",
 }
+PHASES = {"bind": "Collect", "reflect": "Reflect", "curate": "Curate", "publish": "Publish"}
+MAX_OUTCOMES_SHOWN = 100
+LONG_FIELDS = ("reasoning_trace", "notes", "reflection_data")
+SHOWN, EDITS = 5, 3
+"""Evolutions on the page, and edits of each in words."""
+MONTH = timedelta(days=30)
 
 
 @login_required
@@ -195,3 +208,107 @@ def pending_context(playbook: Playbook) -> dict[str, Any]:
         "active": active,
         "threshold": playbook.outcome_threshold or settings.EVOLUTION_OUTCOME_THRESHOLD,
     }
+
+
+def live_state(job: EvolutionJob) -> dict[str, Any]:
+    """What the live fragment shows; `state` changes exactly when something visible does."""
+    bound = bound_outcome_count(job)
+    reflected = job.reflections.filter(outcome__job=job).count()
+    usage = sum_usage(job_id=job.pk)
+    rows = Delta.objects.filter(job_id=job.pk).select_related("review_item").order_by("index")
+    deltas = list(rows)
+    waiting = [delta for delta in deltas if delta.end == Delta.Status.HELD]
+    applied = [delta for delta in deltas if delta.status == Delta.Status.APPLIED]
+    named = [delta.outcome_ids for delta in deltas if delta.type != Delta.Type.TAG]
+    parts = (job.status, job.phase, bound, reflected, job.attempt, job.wait_reason)
+    figures = (usage["calls"], usage["tokens"], usage["cost"])
+    return {
+        "bound": bound,
+        "reflected": reflected,
+        "usage": usage,
+        "edits": [delta for delta in applied if delta.type != Delta.Type.TAG],
+        "votes": [delta for delta in applied if delta.type == Delta.Type.TAG],
+        "phases": phases_of(job),
+        "waiting": waiting,
+        "rejected": [d for d in deltas if d.status != Delta.Status.APPLIED and d not in waiting],
+        "sources": source_outcomes(job.playbook, named),
+        "skipped": skipped_outcomes(job),
+        "state": "-".join(str(part) for part in (*parts, *figures)),
+    }
+
+
+def bound_outcome_count(job: EvolutionJob) -> int:
+    """The number of its outcomes; before it is claimed, those that would be bound now."""
+    if job.status == EvolutionJob.Status.QUEUED and not job.outcome_set_hash:
+        pending = Outcome.objects.pending().filter(playbook=job.playbook_id)
+        return min(pending.count(), MAX_OUTCOMES)
+    return job.outcomes.count()
+
+
+def phases_of(job: EvolutionJob) -> list[tuple[str, str]]:
+    """The phases, each `done`, `now` or empty (to come)."""
+    names = list(PHASES)
+    at = names.index(job.phase) if job.status == EvolutionJob.Status.RUNNING else -1
+    states = ["done" if place < at else "now" if place == at else "" for place in range(len(names))]
+    return list(zip(PHASES.values(), states, strict=True))
+
+
+def skipped_outcomes(job: EvolutionJob) -> list[tuple[Outcome, str]]:
+    """The outcomes without a reflection, and why; no query when there are none."""
+    if not job.skipped_outcomes:
+        return []
+    rows = Outcome.objects.filter(
+        playbook=job.playbook_id, pk__in=list(job.skipped_outcomes)[:MAX_OUTCOMES_SHOWN]
+    )
+    return [(row, job.skipped_outcomes[str(row.pk)]) for row in rows.defer(*LONG_FIELDS)]
+
+
+@login_required
+@require_safe
+def overview(request: UserRequest) -> HttpResponse:
+    own = Playbook.objects.for_user(request.user).active()
+    context = overview_context(request.user, list(own.values_list("pk", flat=True)))
+    context |= {"totals": own.totals()}
+    return render(request, "evolution/overview.html", context)
+
+
+@login_required
+@require_safe
+def playbook_overview(request: UserRequest, pk: str) -> HttpResponse:
+    playbook = fetch_own_playbook(request, pk)
+    context = overview_context(request.user, [playbook.pk])
+    context |= {"playbook": playbook, "tab": "overview"}
+    return render(request, "evolution/overview.html", context)
+
+
+def overview_context(user: User, ids: list[Any]) -> dict[str, Any]:
+    """The charts, the last evolutions and the cost of these playbooks of the user."""
+    trend, now = sum_trends(trends_of(ids).values()), timezone.now()
+    evolved = Version.objects.filter(playbook__in=ids, reason=Version.Reason.EVOLUTION)
+    recent = evolved.filter(created_at__gte=now - timedelta(days=DAYS)).order_by("-created_at")
+    marks = recent.values_list("number", "created_at")[:60] if len(ids) == 1 else ()
+    jobs = EvolutionJob.objects.filter(playbook__in=ids).select_related("playbook", "to_version")
+    changed = list(jobs.exclude(to_version=None).defer("to_version__text")[:SHOWN])
+    spent = {"playbook_id": ids[0]} if len(ids) == 1 else {"user": user.pk}
+    edits = edits_of(changed)
+    return {
+        "trend": trend,
+        "chart": trend.chart({number: at.date() for number, at in marks}),
+        "evolutions": [(job, edits.get(job.pk, [])) for job in changed],
+        "usage": sum_usage(**spent, created_at__gt=now - MONTH),
+        "budgets": [
+            status
+            for one in list_budgets(who=user)
+            if one.playbook_id in ({None, *ids} if len(ids) == 1 else {None})
+            for status in one.statuses
+        ],
+    }
+
+
+def edits_of(jobs: list[EvolutionJob]) -> dict[Any, list[Delta]]:
+    """The first edits that each job applied, without votes; one query."""
+    found: dict[Any, list[Delta]] = {}
+    rows = Delta.objects.applied().filter(job_id__in=[job.pk for job in jobs])
+    for delta in rows.exclude(type=Delta.Type.TAG).order_by("index"):
+        found.setdefault(delta.job_id, []).append(delta)
+    return {job: deltas[:EDITS] for job, deltas in found.items()}

@@ -43,12 +43,6 @@ def backoff(waits: int) -> timedelta:
     return timedelta(seconds=seconds * random.uniform(1, 1.5))  # noqa: S311 - jitter, no secret
 
 
-def long_backoff(waits: int) -> timedelta:
-    """5 min doubling to 1 h: for errors that a person has to fix."""
-    seconds = min(FIRST_REFUSAL_PAUSE * 2 ** min(waits, 10), MAX_REFUSAL_PAUSE)
-    return timedelta(seconds=seconds * random.uniform(1, 1.2))  # noqa: S311 - as above
-
-
 def requeue_after_error(claim: Claim, error: TransientError | CredentialError) -> str:
     """The job waits as the error asks: a moment, the provider's Retry-After, or for a person."""
     return requeue_claimed(
@@ -68,7 +62,11 @@ def _wait_after(error: TransientError | CredentialError, waits: int) -> timedelt
         # No call was made: the circuit or the limit says when the next one may be; up to 5 s more,
         # so that jobs which wait for one thing spread out.
         return timedelta(seconds=(seconds or 0) + random.uniform(0, 5))  # noqa: S311 - as above
-    return long_backoff(waits) if is_refusal else max(backoff(waits), timedelta(0, seconds or 0))
+    if not is_refusal:
+        return max(backoff(waits), timedelta(0, seconds or 0))
+    # 5 min doubling to 1 h: a person has to fix it.
+    seconds = min(FIRST_REFUSAL_PAUSE * 2 ** min(waits, 10), MAX_REFUSAL_PAUSE)
+    return timedelta(seconds=seconds * random.uniform(1, 1.2))  # noqa: S311 - as above
 
 
 def requeue_claimed(

@@ -28,9 +28,8 @@ from evolution.jobs.message_queue import RECONNECT_SECONDS, Inbox
 from evolution.models import EvolutionJob, WorkerHeartbeat
 from evolution.worker.claims import Claim, FenceLost, claim_next
 from evolution.worker.failures import requeue_claimed, rescue_job
-from evolution.worker.gate_runner import run_gates
 from evolution.worker.sweep import keep_house, resume_each, sweep_jobs, sync_billing
-from evolution.worker.tasks import run_claim
+from evolution.worker.tasks import run_claim, run_gates
 
 logger = logging.getLogger(__name__)
 
@@ -91,16 +90,13 @@ class Worker:
         if time.monotonic() >= self._beat_due:
             record_heartbeat(self.name)
             if not self._beat_due:
-                self._rescue_own()
+                # What this worker's last process left is dead: no need to await leases.
+                resume_each(EvolutionJob.objects.running().filter(worker=self.name), rescue_job)
             self._beat_due = time.monotonic() + HEARTBEAT_SECONDS
         messages = inbox.receive(LOOK_SECONDS)
         if messages or time.monotonic() >= self._look_due:
             self.fill()
             self._look_due = time.monotonic() + LOOK_SECONDS
-
-    def _rescue_own(self) -> None:
-        """Requeue what this worker's last process left, which is dead: no need to await leases."""
-        resume_each(EvolutionJob.objects.running().filter(worker=self.name), rescue_job)
 
     def fill(self) -> None:
         """Start a thread for each job that can run now."""

@@ -22,8 +22,8 @@ from evolution.outcomes.cases import (
     keep_as_case,
     next_case,
 )
-from evolution.worker.gate_runner import run_gates
 from evolution.worker.sweep import sweep
+from evolution.worker.tasks import run_gates
 from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook, Trial
 from playbooks.trials import version_badges

@@ -1,7 +1,7 @@
 """How a long conversation becomes a trace of a bounded size."""
 
 from evolution.models import SessionMessage
-from evolution.sessions.transcripts import make_trace, task_of
+from evolution.sessions.recording import make_trace, task_of
 
 
 def chat(count: int, size: int = 100) -> list[SessionMessage]:
