@@ -112,7 +112,9 @@ class RequestGuard:
         message = _parse(body)
         if isinstance(message, dict):
             _inspect(activity, message)
-        _check_message(message)
+        if not _is_message(message):
+            text = "Send one JSON-RPC 2.0 request or notification."
+            raise RequestRefused(400, "", text, rpc_code=INVALID_REQUEST)
         _check_scope(message, activity.principal, scope)
         replayed = replay_body(body, receive)
         await self.app({**scope, PRINCIPAL_KEY: activity.principal}, replayed, send)
@@ -184,12 +186,6 @@ def _parse(body: bytes) -> Any:
     except ValueError:
         message = "The body is not valid JSON in UTF-8."
         raise RequestRefused(400, "", message, rpc_code=PARSE_ERROR) from None
-
-
-def _check_message(message: Any) -> None:
-    if not _is_message(message):
-        text = "Send one JSON-RPC 2.0 request or notification."
-        raise RequestRefused(400, "", text, rpc_code=INVALID_REQUEST)
 
 
 def _is_message(message: Any) -> bool:

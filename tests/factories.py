@@ -16,6 +16,7 @@ from evolution.sessions.validation import NewMessage
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook, ReviewItem
 from playbooks.services import creation as playbooks
+from playbooks.services.loading import version_of
 from playbooks.services.publishing import Publication, judge_deltas, publish_deltas
 
 PASSWORD = "correct horse battery"
@@ -58,6 +59,11 @@ def make_outcome(playbook: Playbook, by: User, **fields: Any) -> Outcome:
     fields.setdefault("outcome", "success")
     report = evolution.report_outcome(playbook=playbook, by=Principal.of(by), **fields)
     return report.outcome
+
+
+def text_of_playbook(playbook: Playbook) -> str:
+    """The ACE text of the current version."""
+    return version_of(playbook, None).text
 
 
 def publish(playbook: Playbook, **judged: Any) -> Publication:

@@ -49,7 +49,9 @@ class ToolFailure:
 
 def describe_error(what: str, error: Exception, context: RequestContext) -> ToolFailure:
     """The failure of `what` (a tool name or a method) for its caller; it is also logged."""
-    request_id = request_id_of(context)
+    # The id of the HTTP request, as in its logs and headers; a new one on stdio.
+    scope = context.request.scope if context.request is not None else {}
+    request_id = scope.get(REQUEST_ID_KEY) or uuid.uuid4().hex
     failed = storage_error(error)
     if failed is not None:
         log_storage_error(failed, error)
@@ -65,12 +67,6 @@ def describe_error(what: str, error: Exception, context: RequestContext) -> Tool
         # A missing scope concerns every call of the credential: the connect page shows it.
         context.request.scope[SCOPE_KEY].refusal = code
     return ToolFailure(code, text, request_id)
-
-
-def request_id_of(context: RequestContext) -> str:
-    """The id of the HTTP request, as in its logs and headers; a new one on stdio."""
-    given = context.request.scope.get(REQUEST_ID_KEY) if context.request is not None else None
-    return given or uuid.uuid4().hex
 
 
 def _known_error_text(error: AceError) -> str:

@@ -1,5 +1,5 @@
 """The admin of playbooks: all rows are readable, changes go through the services."""
 
-from playbooks.admin import bullets, playbooks, reviews, trials, versions
+from playbooks.admin import contents, playbooks
 
-__all__ = ["bullets", "playbooks", "reviews", "trials", "versions"]
+__all__ = ["contents", "playbooks"]

@@ -1,4 +1,4 @@
-"""The admin of playbooks: archive, restore, and load or edit starters."""
+"""The admin of playbooks: add, archive, restore, and edit starters."""
 
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path
 from django.utils.html import format_html_join
-from django.views.decorators.http import require_POST
 
 from accounts.models import User
 from core.admin import (
@@ -27,7 +26,7 @@ from core.http.forms import ServiceForm
 from playbooks.models import Playbook
 from playbooks.services.creation import create_playbook
 from playbooks.services.settings import archive_playbook, restore_playbook
-from playbooks.starters import loader
+from playbooks.starters.loader import edit_starter
 
 
 class NewPlaybookForm(ServiceForm):
@@ -61,14 +60,13 @@ class StarterForm(ServiceForm):
 @admin.register(Playbook)
 class PlaybookAdmin(ReadOnlyAdmin):
     change_form_template = "admin/playbooks/playbook/change_form.html"
-    change_list_template = "admin/playbooks/playbook/change_list.html"
-    list_display = ("status", "name", "owner", "version", "bullets", "pending", "evolved")
+    list_display = ("status", "name", "owner", "current_version", "bullets", "pending", "evolved")
     list_display_links = ("name",)
     list_filter = (OwnerFilter.by("owner"), "status", "source")
     list_select_related = ("owner", "current_version")
     date_hierarchy = "created_at"
     search_fields = ("name", "owner__email", "=id")
-    actions = ("archive", "restore", "follow")
+    actions = ("archive", "restore")
     readonly_fields = ("see",)
     fieldsets = (
         (None, {"fields": ("name", "description", "owner", "status", "current_version", "see")}),
@@ -84,10 +82,6 @@ class PlaybookAdmin(ReadOnlyAdmin):
         rows = Playbook.objects.with_counts().with_last_evolution()
         rows = rows.defer("current_version__text")
         return rows.order_by(*self.get_ordering(request))
-
-    @admin.display(ordering="current_version__number")
-    def version(self, playbook: Playbook) -> Any:
-        return playbook.current_version.number if playbook.current_version else None
 
     @admin.display(ordering="bullet_count")
     def bullets(self, playbook: Any) -> int:
@@ -133,14 +127,6 @@ class PlaybookAdmin(ReadOnlyAdmin):
         rows=lambda rows: rows.filter(status="archived"),
     )
 
-    follow = row_action(
-        "Follow the release’s file again",
-        lambda row, by: loader.follow_starter_file(playbook=row, by=by),
-        one="starter follows its file",
-        many="starters follow their files",
-        rows=lambda rows: rows.filter(source="starter", starter_edited=True),
-    )
-
     def has_add_permission(self, request: HttpRequest) -> bool:
         return may(request, "add", Playbook)
 
@@ -165,10 +151,9 @@ class PlaybookAdmin(ReadOnlyAdmin):
         )
 
     def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
+        edit = self.admin_site.admin_view(self.edit)
         return [
-            path("load-starters/", wrap(require_POST(self.load_starters)), name="load_starters"),
-            path("<uuid:pk>/edit/", wrap(self.edit), name="playbooks_playbook_edit"),
+            path("<uuid:pk>/edit/", edit, name="playbooks_playbook_edit"),
             *super().get_urls(),
         ]
 
@@ -183,7 +168,7 @@ class PlaybookAdmin(ReadOnlyAdmin):
         now |= {"content": version.text, "version": version.number}
         form = StarterForm(request.POST if request.method == "POST" else None, initial=now)
         by = request_principal(request)
-        form.submit(loader.edit_starter, playbook=playbook, by=by)
+        form.submit(edit_starter, playbook=playbook, by=by)
         if form.is_bound and form.is_valid():
             messages.success(request, f"{playbook} saved.")
             return redirect("admin:playbooks_playbook_change", pk)
@@ -198,11 +183,3 @@ class PlaybookAdmin(ReadOnlyAdmin):
             consequence="Everyone can read and clone a starter. Once it is edited, releases no "
             "longer change it.",
         )
-
-    def load_starters(self, request: HttpRequest) -> HttpResponse:
-        """Load what the release brings; doing it again changes nothing."""
-        if self.has_change_permission(request):
-            changed = loader.load_starters()
-            word = "starter" if changed == 1 else "starters"
-            messages.success(request, f"{changed} {word} loaded or changed.")
-        return redirect("admin:playbooks_playbook_changelist")

@@ -8,10 +8,9 @@ from playbooks.models.playbooks import (
     ReviewPolicy,
     TrialPolicy,
 )
-from playbooks.models.reviews import ReviewItem
 from playbooks.models.similarity_cache import DuplicateDecision
 from playbooks.models.trials import Arm, Trial
-from playbooks.models.versions import Delta, Version
+from playbooks.models.versions import Delta, ReviewItem, Version
 
 __all__ = [
     "Arm",

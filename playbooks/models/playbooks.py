@@ -204,13 +204,6 @@ class Playbook(BaseModel):
     def get_absolute_url(self) -> str:
         return reverse("playbooks:detail", args=[self.pk])
 
-    def archive(self) -> None:
-        """Hide from lists and refuse reports and evolutions; every row is kept."""
-        self.status = self.Status.ARCHIVED
-
-    def restore(self) -> None:
-        self.status = self.Status.ACTIVE
-
     @property
     def budget_used(self) -> float:
         """The share of the token budget that agents read now; more than 1 is over it."""

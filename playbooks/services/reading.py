@@ -177,11 +177,6 @@ def _one_section(playbook: Playbook, version: Version, name: str) -> Document:
     return Document((found,), tuple(b for b in bullets if b.section == found.key))
 
 
-def export_playbook(*, playbook: Playbook, version: int | None = None) -> str:
-    """The ACE text of the current or an old version; importing it gives the same text."""
-    return version_of(playbook, version).text
-
-
 def diff_versions(*, playbook: Playbook, number: int, against: int) -> Diff:
     """What version `number` has changed since version `against`; NotFound for either."""
     sections = sections_of(playbook)

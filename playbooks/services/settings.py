@@ -90,8 +90,8 @@ def _clean(name: str, value: Any) -> Any:
 
 
 def archive_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
-    """Hidden from lists and closed to edits; every row is kept. Idempotent."""
-    playbook.archive()
+    """Hidden from lists; takes no edits, reports or evolutions. Every row is kept. Idempotent."""
+    playbook.status = Playbook.Status.ARCHIVED
     with transaction.atomic():
         playbook.save(update_fields=["status", "updated_at"])
         record(action="archive_playbook", by=by, subject=playbook, owner=playbook.owner_id)
@@ -106,7 +106,7 @@ def restore_playbook(*, playbook: Playbook, by: Principal) -> Playbook:
             check_playbook_limit(user=playbook.owner, active=active)
         # After the owner's row, as a deletion of the account takes them; it may have come first.
         lock_playbook(playbook)
-        playbook.restore()
+        playbook.status = Playbook.Status.ACTIVE
         playbook.save(update_fields=["status", "updated_at"])
         record(action="restore_playbook", by=by, subject=playbook, owner=playbook.owner_id)
     return playbook

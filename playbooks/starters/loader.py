@@ -127,15 +127,3 @@ def edit_starter(
         update_playbook(playbook=playbook, by=by, name=name, description=description)
         if _follow(playbook, document, by):
             record(action="edit_playbook", by=by, subject=playbook)
-
-
-def follow_starter_file(*, playbook: Playbook, by: Principal) -> int:
-    """The starter follows its file again, at once. Raises Conflict (`starter`, `no_file`)."""
-    require_editable(playbook, by)
-    if not playbook.starter_file:
-        raise Conflict("This starter was never loaded from a file.", code="no_file")
-    with transaction.atomic():
-        playbook.starter_edited = False
-        playbook.save(update_fields=["starter_edited", "updated_at"])
-        record(action="follow_starter_file", by=by, subject=playbook)
-        return load_starters()

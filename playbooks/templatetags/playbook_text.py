@@ -22,11 +22,9 @@ NAMES = {"removed": "retired", "updated": "changed", "merged": "merged away"}
 @register.filter
 def delta_text(delta: Delta) -> str:
     """What was done, or what was requested and rejected."""
-    requested, done = VERBS.get(delta.type, ("Unknown operation", delta.type))
-    if delta.status != Delta.Status.APPLIED:
-        return requested
-    unpinned = delta.type == Delta.Type.PIN and not (delta.after or {}).get("pinned")
-    return "Unpinned" if unpinned else done
+    if delta.status == Delta.Status.APPLIED:
+        return change_text(delta)
+    return VERBS.get(delta.type, ("Unknown operation",))[0]
 
 
 FATES = {

@@ -89,6 +89,8 @@ def bullet_list_context(playbook: Playbook, query: QueryDict) -> dict[str, Any]:
         SectionBullets(each, [b for b in shown if b.section_id == each.pk], totals.get(each.pk, 0))
         for each in ([known] if known else sections)
     ]
+    editable = not playbook.is_starter and not playbook.is_archived
+    has_changed = playbook.current_version is not None and playbook.current_version.number > 1
     return {
         "bullet_query": bullet_query,
         "sections": sections,
@@ -101,8 +103,9 @@ def bullet_list_context(playbook: Playbook, query: QueryDict) -> dict[str, Any]:
         "counts": playbook.bullets.counts_by_state(),
         "sorts": SORTS.items(),
         "is_filtered": bool(bullet_query.words) or bullet_query.show != "active" or bool(known),
-        "latest": last_change(playbook),
-        "editable": not playbook.is_starter and not playbook.is_archived,
+        # The current version when it can be undone, with its author.
+        "latest": playbook.versions.defer("text").first() if editable and has_changed else None,
+        "editable": editable,
     }
 
 
@@ -123,11 +126,3 @@ def first_of_each_section(rows: QuerySet[Bullet], sort: str) -> QuerySet[Bullet]
         found=Window(Count("*")),
     )
     return rows.filter(Q(place__lte=MAX_PER_SECTION) | Q(found__lte=ALL_AT_ONCE)).order_by(*order)
-
-
-def last_change(playbook: Playbook) -> Any:
-    """The current version when it can be undone, with its author."""
-    now = playbook.current_version
-    if playbook.is_starter or playbook.is_archived or now is None or now.number == 1:
-        return None
-    return playbook.versions.defer("text").first()

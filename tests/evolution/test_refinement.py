@@ -15,9 +15,8 @@ from evolution.worker.tasks import run_evolution
 from playbooks.document.operations import Operation
 from playbooks.models import Delta, DuplicateDecision, Playbook, Vote
 from playbooks.services.editing import edit_playbook
-from playbooks.services.reading import export_playbook
 from playbooks.services.rollback import rollback_playbook
-from tests.factories import make_outcome, make_playbook
+from tests.factories import make_outcome, make_playbook, text_of_playbook
 from tests.harness.fake_llm.model import ALWAYS, FakeLLM
 from tests.harness.history import verify_playbook
 
@@ -62,7 +61,7 @@ def evolve(playbook: Playbook, by: User, **outcome: object) -> EvolutionJob:
 
 
 def text_of(playbook: Playbook) -> str:
-    return export_playbook(playbook=playbook)
+    return text_of_playbook(playbook)
 
 
 def test_the_evolution_merges_what_the_judge_finds_the_same(

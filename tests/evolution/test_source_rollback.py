@@ -16,8 +16,7 @@ from evolution.worker.tasks import run_evolution
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook, ReviewItem, Vote
 from playbooks.services.editing import edit_playbook
-from playbooks.services.reading import export_playbook
-from tests.factories import make_key, make_outcome, make_review_item
+from tests.factories import make_key, make_outcome, make_review_item, text_of_playbook
 from tests.harness.history import verify_playbook
 
 POISON = (
@@ -91,7 +90,7 @@ def test_what_a_person_rewrote_is_theirs(playbook: Playbook, alice: User, bad: A
     edit_playbook(playbook=playbook, by=by, operations=[mend])
     made = rollback_source(playbook=playbook, by=by, source=f"key:{bad.pk}")
     assert made.retired == []
-    assert "then say why" in export_playbook(playbook=playbook)
+    assert "then say why" in text_of_playbook(playbook)
 
 
 def test_a_dry_run_changes_nothing(playbook: Playbook, alice: User, bad: ApiKey) -> None:
@@ -111,7 +110,7 @@ def test_one_outcome_can_be_taken_back(playbook: Playbook, alice: User) -> None:
         playbook=playbook, by=Principal.of(alice), source=f"outcome:{outcome.pk}"
     )
     assert len(made.retired) == 1
-    assert "Copy the first line" in export_playbook(playbook=playbook)
+    assert "Copy the first line" in text_of_playbook(playbook)
 
 
 def test_a_review_item_without_a_source_stays_pending(

@@ -22,10 +22,9 @@ from evolution.worker.tasks import run_evolution
 from playbooks.document.operations import Operation
 from playbooks.models import Delta, Playbook, Version
 from playbooks.services.editing import edit_playbook
-from playbooks.services.reading import export_playbook
 from playbooks.services.settings import archive_playbook
 from tests.evolution.llm_calls import raising
-from tests.factories import make_outcome, make_playbook
+from tests.factories import make_outcome, make_playbook, text_of_playbook
 
 pytestmark = pytest.mark.postgres
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,7 +34,7 @@ def test_an_evolution_counts_votes_and_adds_the_lesson(job: EvolutionJob) -> Non
     assert run_evolution(str(job.pk)) == "completed"
     job.refresh_from_db()
     assert (job.status, job.outcomes_processed, job.engine) == ("completed", 1, "rules")
-    text = export_playbook(playbook=job.playbook)
+    text = text_of_playbook(job.playbook)
     assert "[str-00001] helpful=3 harmful=0" in text
     assert "Run the linter before the tests." in text
 
@@ -167,7 +166,7 @@ def test_a_persons_edit_meanwhile_is_never_overwritten(job: EvolutionJob, alice:
     stale = Operation(type="UPDATE", id="str-00001", content="Overwritten by a machine.")
     evolved.operations.append(stale)
     publish(claim, evolved)
-    text = export_playbook(playbook=Playbook.objects.get(pk=job.playbook_id))
+    text = text_of_playbook(Playbook.objects.get(pk=job.playbook_id))
     assert "[str-00001] helpful=3 harmful=0 :: Read the failing test twice." in text
     assert Delta.objects.get(reason_code="conflict").status == "rejected"
 
@@ -244,7 +243,7 @@ def test_two_jobs_that_run_at_once_each_publish_to_their_own_playbook(
         assert claim is not None and claim.playbook_id == each.playbook_id
         publish(claim, run_engine(claim))
         own = Playbook.objects.get(pk=each.playbook_id)
-        assert lesson in export_playbook(playbook=own)
+        assert lesson in text_of_playbook(own)
         each.refresh_from_db()
         assert (each.status, each.playbook.versions.count()) == ("completed", 2)
 

@@ -18,8 +18,7 @@ from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import Outcome
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook, ReviewItem
-from playbooks.services.reading import export_playbook
-from tests.factories import make_key, make_outcome
+from tests.factories import make_key, make_outcome, text_of_playbook
 from tests.harness.fake_llm.answers import role_of
 from tests.harness.fake_llm.model import FakeLLM
 from tests.harness.history import verify_playbook
@@ -87,7 +86,7 @@ def check_all(playbook: Playbook, before: list[str]) -> None:
     playbook.refresh_from_db()
     texts = active_texts(playbook)
     assert harm_in(texts) == []
-    assert harm_in(export_playbook(playbook=playbook).splitlines()) == []
+    assert harm_in(text_of_playbook(playbook).splitlines()) == []
     assert set(before) <= set(texts), "an attack changed or retired a person's advice"
     assert verify_playbook(playbook) == []
     # Not an empty truth: the harmless ones were learned, and a person has much to look at.

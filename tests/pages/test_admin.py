@@ -5,7 +5,6 @@ from django.urls import reverse
 
 from accounts.models import ApiKey, User
 from evolution.models import EvolutionJob
-from playbooks.models import Playbook
 from tests.factories import make_key
 from tests.harness.page_urls import ADMIN_MODELS
 from tests.harness.sample_account import World
@@ -48,18 +47,6 @@ def test_staff_archives_and_restores(admin_page: Client, world: World) -> None:
     rows = world.playbook, world.archived
     assert "1 playbook archived" in run(admin_page, "playbooks_playbook", "archive", *rows)
     assert "2 playbooks restored" in run(admin_page, "playbooks_playbook", "restore", *rows)
-
-
-def test_staff_loads_the_starters(admin_page: Client) -> None:
-    assert "Load starters" in admin_page.get("/admin/playbooks/playbook/").content.decode()
-    page = admin_page.post(reverse("admin:load_starters"), follow=True).content.decode()
-    assert "3 starters loaded or changed" in page
-    assert Playbook.objects.starters().count() == 3
-
-
-def test_people_cannot_load_starters(owner: Client) -> None:
-    assert owner.post(reverse("admin:load_starters")).status_code == 302
-    assert not Playbook.objects.exists()
 
 
 def test_machine_written_rows_cannot_be_changed(admin_page: Client, world: World) -> None:

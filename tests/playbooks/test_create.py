@@ -12,9 +12,8 @@ from playbooks.models import Playbook, Version
 from playbooks.services import creation
 from playbooks.services.editing import edit_playbook
 from playbooks.services.loading import sections_of
-from playbooks.services.reading import export_playbook
 from playbooks.services.settings import archive_playbook, restore_playbook, update_playbook
-from tests.factories import ACE_TEXT, make_playbook
+from tests.factories import ACE_TEXT, make_playbook, text_of_playbook
 from tests.harness.history import verify_playbook
 
 pytestmark = pytest.mark.postgres
@@ -38,7 +37,7 @@ def test_a_playbook_may_have_its_own_sections(alice: User) -> None:
     assert [s.slug for s in sections_of(playbook)] == ["mone", "law", "misc"]
     add = Operation("ADD", section="law", content="Read it.")
     edit_playbook(playbook=playbook, by=Principal.of(alice), operations=[add])
-    text = export_playbook(playbook=playbook)
+    text = text_of_playbook(playbook)
     assert "## Law\n[law-00001] helpful=0 harmful=0 :: Read it.\n" in text
     assert verify_playbook(playbook) == []
 
@@ -68,9 +67,9 @@ def test_a_bad_name_creates_no_row(alice: User, name: str) -> None:
 
 
 def test_an_export_can_be_imported_unchanged(alice: User, playbook: Playbook) -> None:
-    text = export_playbook(playbook=playbook)
+    text = text_of_playbook(playbook)
     again = make_playbook(alice, text=text)
-    assert export_playbook(playbook=again) == text
+    assert text_of_playbook(again) == text
     assert again.source == Playbook.Source.IMPORTED
     assert verify_playbook(again) == []
 
@@ -96,7 +95,7 @@ def test_repeated_texts_of_an_import_are_one_bullet_with_all_votes(alice: User) 
         "[misc-00007] helpful=3 harmful=1 :: same  words\n"
     )
     playbook = make_playbook(alice, text=text)
-    exported = export_playbook(playbook=playbook)
+    exported = text_of_playbook(playbook)
     assert "[misc-00001] helpful=5 harmful=1 :: Same words." in exported
     assert playbook.next_bullet_number == 8
     assert playbook.deltas.get(status="noop").reason_code == "duplicate_of"
@@ -120,7 +119,7 @@ def test_a_text_over_the_limit_is_too_large(alice: User) -> None:
 def test_nul_and_lone_surrogates_do_not_reach_the_database(alice: User) -> None:
     text = "## A\x00\ud800b\n[misc-00001] helpful=0 harmful=0 :: x\x00\udfffy"
     playbook = make_playbook(alice, text=text)
-    assert "## Ab\n[misc-00001] helpful=0 harmful=0 :: xy" in export_playbook(playbook=playbook)
+    assert "## Ab\n[misc-00001] helpful=0 harmful=0 :: xy" in text_of_playbook(playbook)
 
 
 def test_a_clone_has_the_bullets_and_its_own_history(playbook: Playbook, charlie: User) -> None:
@@ -133,7 +132,7 @@ def test_a_clone_has_the_bullets_and_its_own_history(playbook: Playbook, charlie
         "Fixing tests (copy)",
         playbook,
     )
-    assert export_playbook(playbook=clone) == export_playbook(playbook=playbook)
+    assert text_of_playbook(clone) == text_of_playbook(playbook)
     assert clone.bullets.get(public_id="mis-00003").pinned
     assert clone.versions.count() == 1
     assert verify_playbook(clone) == []

@@ -13,11 +13,10 @@ from playbooks.document.operations import Operation
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
 from playbooks.services.editing import edit_playbook
 from playbooks.services.publishing import Publication
-from playbooks.services.reading import export_playbook
 from playbooks.services.rollback import rollback_playbook
 from playbooks.services.settings import archive_playbook
 from playbooks.starters.loader import load_starters
-from tests.factories import make_outcome, make_playbook
+from tests.factories import make_outcome, make_playbook, text_of_playbook
 from tests.harness.history import verify_playbook
 from tests.playbooks.strategies import operations
 
@@ -32,7 +31,7 @@ def edit(playbook: Playbook, *operations: Operation, **fields: int) -> Publicati
 
 
 def text_of(playbook: Playbook) -> str:
-    return export_playbook(playbook=playbook)
+    return text_of_playbook(playbook)
 
 
 def test_an_edit_is_a_version_by_its_author(alice: User, playbook: Playbook) -> None:

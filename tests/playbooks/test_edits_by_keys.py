@@ -24,10 +24,9 @@ from playbooks.services.creation import (
 from playbooks.services.editing import edit_playbook
 from playbooks.services.history import bullet_history
 from playbooks.services.publishing import Publication
-from playbooks.services.reading import export_playbook
 from playbooks.services.rollback import rollback_playbook, undo_version
 from playbooks.services.settings import update_playbook
-from tests.factories import make_app, make_key
+from tests.factories import make_app, make_key, text_of_playbook
 from tests.harness.clients import logged_in_client
 from tests.harness.history import verify_playbook
 from tests.harness.rest_client import Rest
@@ -60,7 +59,7 @@ def add(playbook: Playbook, by: Principal, content: str) -> Publication:
 
 
 def text_of(playbook: Playbook) -> str:
-    return export_playbook(playbook=Playbook.objects.get(pk=playbook.pk))
+    return text_of_playbook(Playbook.objects.get(pk=playbook.pk))
 
 
 def test_a_risky_text_of_a_key_waits_for_review(playbook: Playbook, agent: Principal) -> None:
@@ -134,7 +133,7 @@ def test_versions_history_and_votes_name_the_key(
     assert (version.author, version.source, version.source_name) == (alice, f"key:{key.pk}", "CI")
     change = bullet_history(playbook=playbook, bullet_id="str-00004").introduced_by
     assert change is not None
-    assert (change.author_text, change.source) == ("API key “CI”", f"key:{key.pk}")
+    assert (change.source_name, change.source) == ("CI", f"key:{key.pk}")
     edit(playbook, agent, "TAG", id="str-00001", tag="harmful")
     assert Vote.objects.get().source == f"key:{key.pk}"
 
@@ -244,7 +243,7 @@ def test_an_app_is_an_author_like_a_key(playbook: Playbook, alice: User) -> None
     assert add(playbook, by, POISON).deltas[0].status == "held"
     version = add(playbook, by, PLAIN).version
     assert version is not None
-    assert (version.source, version.author_text) == (f"app:{app.pk}", "app “Agent”")
+    assert (version.source, version.source_name) == (f"app:{app.pk}", "Agent")
     rollback_source(playbook=playbook, by=Principal.of(alice), source=f"app:{app.pk}")
     assert PLAIN not in text_of(playbook)
 

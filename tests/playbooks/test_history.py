@@ -40,12 +40,12 @@ def test_a_bullet_names_what_introduced_it(playbook: Playbook, alice: User, evol
     )
     assert imported is not None
     assert learned is not None
-    assert (number(imported), imported.author_text, imported.job_id) == (
+    assert (number(imported), imported.author, imported.job_id) == (
         1,
-        alice.email,
+        alice,
         None,
     )
-    assert (number(learned), learned.author_text, learned.outcome_ids) == (2, "", [evolved])
+    assert (number(learned), learned.author, learned.outcome_ids) == (2, None, [evolved])
     assert learned.job_id == playbook.versions.get(number=2).job_id
 
 

@@ -1,6 +1,5 @@
 """Commands that find, list and import playbooks."""
 
-import json
 from io import StringIO
 from pathlib import Path
 
@@ -22,8 +21,7 @@ def test_playbooks_are_listed_with_id_owner_and_what_waits(playbook: Playbook) -
     line = run("list_playbooks", "fixing")
     assert str(playbook.pk) in line
     assert "alice@example.org, active, version 1, 3 bullets, 0 outcomes" in line
-    found = json.loads(call_json := run("list_playbooks", "--json"))
-    assert (found["name"], call_json.count("\n")) == ("Fixing tests", 1)
+    assert run("list_playbooks") == line
     assert run("list_playbooks", "nothing") == ""
 
 

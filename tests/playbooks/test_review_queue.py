@@ -18,8 +18,7 @@ from playbooks.models import Delta, Playbook, ReviewItem
 from playbooks.review.decisions import approve_review_item, decline_review_item
 from playbooks.services.editing import edit_playbook
 from playbooks.services.publishing import Publication
-from playbooks.services.reading import export_playbook
-from tests.factories import publish
+from tests.factories import publish, text_of_playbook
 from tests.harness.history import verify_playbook
 
 pytestmark = pytest.mark.postgres
@@ -53,7 +52,7 @@ def item(playbook: Playbook) -> ReviewItem:
 
 
 def agent_text(playbook: Playbook) -> str:
-    return export_playbook(playbook=Playbook.objects.get(pk=playbook.pk))
+    return text_of_playbook(Playbook.objects.get(pk=playbook.pk))
 
 
 def test_a_risky_text_is_held_and_agents_do_not_read_it(playbook: Playbook) -> None:

@@ -19,10 +19,10 @@ from playbooks.services import creation
 from playbooks.services.editing import edit_playbook
 from playbooks.services.loading import load_state, lock_playbook
 from playbooks.services.publishing import CollapseGuard
-from playbooks.services.reading import diff_versions, export_playbook
+from playbooks.services.reading import diff_versions
 from playbooks.services.repair import rebuild_playbook
 from playbooks.services.rollback import rollback_playbook
-from tests.factories import make_playbook, make_user, publish
+from tests.factories import make_playbook, make_user, publish, text_of_playbook
 from tests.harness.history import verify_playbook
 from tests.playbooks.random_operations import OUTCOMES, SKETCHES, Sketch
 from tests.playbooks.test_state_machine import STEPS, walk
@@ -107,12 +107,12 @@ class RowsWalk(RuleBasedStateMachine):
     @rule(way=st.sampled_from(["import", "clone"]))
     def it_goes_on_as_a_copy(self, way: str) -> None:
         RowsWalk.steps += 1
-        text = export_playbook(playbook=self.playbook)
+        text = text_of_playbook(self.playbook)
         if way == "import":
             copy = creation.import_playbook(by=self.by, name="Copy", content=text)
         else:
             copy = creation.clone_playbook(playbook=self.playbook, by=self.by)
-        assert export_playbook(playbook=copy) == text
+        assert text_of_playbook(copy) == text
         self.go_on_with(copy)
 
     @rule()

@@ -57,18 +57,14 @@ def edit(request: UserRequest, pk: str) -> HttpResponse:
     text = f"{delta.bullet_public_id} is {change_text(delta).lower()}."
     add_success_message(request, text, undo=undo_url(playbook, version.number))
     if not request.htmx:
-        return redirect(next_url(request, playbook, delta.bullet_public_id))
+        from_bullet = request.POST.get("from") == "bullet"
+        page = reverse("playbooks:bullet", args=[playbook.pk, delta.bullet_public_id])
+        listed = f"{playbook.get_absolute_url()}#{delta.bullet_public_id}"
+        return redirect(page if from_bullet else listed)
     again = fetch_own_playbook(request, pk)
     response = render_playbook(request, again)
     focus = {"value": delta.bullet_public_id}
     return trigger_client_event(response, "ace:focus", focus, after="settle")
-
-
-def next_url(request: HttpRequest, playbook: Playbook, bullet: str) -> str:
-    """The bullet's own page if the form was there, else the bullet in the list."""
-    if request.POST.get("from") == "bullet":
-        return reverse("playbooks:bullet", args=[playbook.pk, bullet])
-    return f"{playbook.get_absolute_url()}#{bullet}"
 
 
 def render_edit_error(request: UserRequest, playbook: Playbook, form: BulletForm) -> HttpResponse:
