@@ -1,7 +1,5 @@
 """The admin of API keys, with an action that revokes a leaked one, and of users' LLM keys."""
 
-from typing import Any
-
 from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -18,31 +16,17 @@ class ReasonForm(forms.Form):
     )
 
 
-class KeyStateFilter(admin.SimpleListFilter):
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("usable", "usable"), ("revoked", "revoked"), ("unused", "never used")]
-
-    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-        match self.value():
-            case "usable":
-                return rows & ApiKey.objects.usable()
-            case "revoked":
-                return rows.exclude(revoked_at=None)
-            case "unused":
-                return rows.filter(last_used_at=None)
-        return rows
-
-
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
     """API keys without their digests."""
 
     list_display = ("state", "name", "hint", "user", "may", "last_used_at", "expires_at")
     list_display_links = ("name",)
-    list_filter = (OwnerFilter.by("user"), KeyStateFilter)
+    list_filter = (
+        OwnerFilter.by("user"),
+        ("revoked_at", admin.EmptyFieldListFilter),
+        ("last_used_at", admin.EmptyFieldListFilter),
+    )
     list_select_related = ("user",)
     date_hierarchy = "created_at"
     search_fields = ("name", "prefix", "user__email", "=id")

@@ -1,7 +1,5 @@
 """The admin of usage records."""
 
-from typing import Any
-
 from django.contrib import admin
 
 from billing.models import UsageRecord
@@ -10,7 +8,7 @@ from core.admin import OwnerFilter, ReadOnlyAdmin
 
 @admin.register(UsageRecord)
 class UsageRecordAdmin(ReadOnlyAdmin):
-    list_display = ("status", "operation", "model", "user", "total_tokens", "cost", "made")
+    list_display = ("status", "operation", "model", "user", "total_tokens", "cost", "created_at")
     list_filter = (
         *(OwnerFilter.by("user"), "status", "operation", ("cost_usd", admin.EmptyFieldListFilter)),
         "estimated",
@@ -31,7 +29,3 @@ class UsageRecordAdmin(ReadOnlyAdmin):
     @admin.display(ordering="cost_usd")
     def cost(self, record: UsageRecord) -> str:
         return "unknown" if record.cost_usd is None else f"${record.cost_usd:.4f}"
-
-    @admin.display(ordering="created_at")
-    def made(self, record: UsageRecord) -> Any:
-        return record.created_at

@@ -260,7 +260,8 @@ def resync_stale_account() -> None:
             sync_account(account=account)
     except NotFoundAtStripe:
         # A customer of another key must not block the others.
-        logger.error("Stripe does not know the customer of account %s with this key", account)
+        of = account.pk if account else ""
+        logger.error("Stripe does not know the customer of account %s with this key", of)
     except PaymentUnavailable:
         cache.set("billing-resync", 1, PAUSE_SECONDS)
 
