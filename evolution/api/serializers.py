@@ -14,12 +14,22 @@ from playbooks.models import Delta, Version
 Text = serializers.CharField
 NULLABLE: Any = {"default": None, "allow_null": True, "read_only": True}
 TRIGGERED_STATUSES = [*EvolutionJob.Status.values, NOTHING_PENDING]
-NUMBER: Any = {
-    **{"required": False, "allow_null": True, "default": None},
-    **{"min_value": 1, "max_value": 2_147_483_647},
-}
+# Known to DRF with `many`, and not to its types.
+MESSAGES: Any = {"max_length": MAX_MESSAGES_PER_CALL}
+TOOL_CALLS: Any = {"max_length": MAX_TOOL_CALLS}
+OPTIONAL: Any = {"required": False, "allow_null": True, "default": None}
+NUMBER: Any = OPTIONAL | {"min_value": 1, "max_value": 2_147_483_647}
 PRICE: Any = {"max_digits": 18, "decimal_places": 6, "allow_null": True, "read_only": True}
 LONG_TEXT: Any = {"allow_blank": True, "trim_whitespace": False, "default": ""}
+SERVING_ID: Any = {
+    **{"allow_blank": True, "default": ""},
+    "help_text": "The `serving_id` of the playbook as it was read.",
+}
+
+
+def bullet_ids_field(help_text: str, **options: Any) -> Any:
+    child = Text(max_length=200)
+    return serializers.ListField(child=child, max_length=1000, help_text=help_text, **options)
 
 
 class OutcomeCreateSerializer(serializers.Serializer[Any]):
@@ -27,21 +37,9 @@ class OutcomeCreateSerializer(serializers.Serializer[Any]):
     outcome = serializers.ChoiceField(choices=Outcome.Status.choices)
     reasoning_trace = Text(**LONG_TEXT, help_text="What the agent did and why; at most 10 KB.")
     notes = Text(**LONG_TEXT, help_text="What helps next time; at most 2 KB.")
-    bullet_ids = serializers.ListField(
-        child=Text(max_length=200),
-        default=list,
-        max_length=1000,
-        help_text="Ids of bullets that were used, such as str-00001.",
-    )
-    harmful_bullet_ids = serializers.ListField(
-        child=Text(max_length=200),
-        default=list,
-        max_length=1000,
-        help_text="Ids of bullets that misled.",
-    )
-    serving_id = Text(
-        allow_blank=True, default="", help_text="The `serving_id` of the playbook as it was read."
-    )
+    bullet_ids = bullet_ids_field("Ids of bullets that were used, such as str-00001.", default=list)
+    harmful_bullet_ids = bullet_ids_field("Ids of bullets that misled.", default=list)
+    serving_id = Text(**SERVING_ID)
     signal = serializers.ChoiceField(
         choices=Outcome.Signal.choices, default=Outcome.Signal.SELF_REPORT
     )
@@ -323,44 +321,24 @@ class SourceRollbackSerializer(serializers.Serializer[Any]):
 class SourceRollbackResultSerializer(serializers.Serializer[Any]):
     """Bullet ids; other sources contributed to those in `kept`."""
 
-    version = serializers.IntegerField(
-        source="version.number", default=None, allow_null=True, read_only=True
-    )
+    version = serializers.IntegerField(source="version.number", **NULLABLE)
     retired = serializers.ListField(child=serializers.CharField())
     changed = serializers.ListField(child=serializers.CharField())
     kept = serializers.ListField(child=serializers.CharField())
     votes = serializers.IntegerField(help_text="Number of votes removed.")
 
 
-# Known to DRF with `many`, and not to its types.
-MAX_LENGTHS: Any = {
-    "messages": {"max_length": MAX_MESSAGES_PER_CALL},
-    "tool_calls": {"max_length": MAX_TOOL_CALLS},
-}
-BULLETS: Any = {"max_length": 1000, "required": False, "allow_null": True, "default": None}
-
-
 class SessionCreateSerializer(serializers.Serializer[Any]):
-    playbook_id = serializers.UUIDField(
-        required=False,
-        allow_null=True,
-        default=None,
-        help_text="Default: a chat without a playbook.",
-    )
+    playbook_id = serializers.UUIDField(**OPTIONAL, help_text="Default: a chat without a playbook.")
     version = serializers.IntegerField(**NUMBER)
-    serving_id = Text(
-        allow_blank=True, default="", help_text="The `serving_id` of the playbook as it was read."
-    )
+    serving_id = Text(**SERVING_ID)
     title = Text(allow_blank=True, default="", max_length=200)
     model = Text(allow_blank=True, default="", max_length=100)
     ace_enabled = serializers.BooleanField(
         default=True, help_text="false: the model does not get the playbook."
     )
     pair_id = serializers.UUIDField(
-        required=False,
-        allow_null=True,
-        default=None,
-        help_text="Shared by two sessions that run side by side.",
+        **OPTIONAL, help_text="Shared by two sessions that run side by side."
     )
 
 
@@ -426,22 +404,18 @@ class ToolCallSerializer(serializers.Serializer[Any]):
 class SessionMessageCreateSerializer(serializers.Serializer[Any]):
     role = serializers.ChoiceField(choices=SessionMessage.Role.choices)
     content = Text(**LONG_TEXT, help_text="At most 32 KB.")
-    tool_calls = ToolCallSerializer(
-        many=True, required=False, default=list, **MAX_LENGTHS["tool_calls"]
-    )
+    tool_calls = ToolCallSerializer(many=True, required=False, default=list, **TOOL_CALLS)
     tool_name = Text(allow_blank=True, default="", max_length=100)
     tool_call_id = Text(allow_blank=True, default="", max_length=100)
-    bullet_ids = serializers.ListField(
-        **BULLETS,
-        child=Text(max_length=200),
-        help_text="Default: the bullets that an assistant's text cites.",
+    bullet_ids = bullet_ids_field(
+        "Default: the bullets that an assistant's text cites.", **OPTIONAL
     )
     tokens = serializers.IntegerField(default=0, min_value=0, max_value=2_147_483_647)
 
 
 class SessionMessagesCreateSerializer(serializers.Serializer[Any]):
     messages = SessionMessageCreateSerializer(
-        many=True, **MAX_LENGTHS["messages"], help_text="1 to 100 messages, in order."
+        many=True, **MESSAGES, help_text="1 to 100 messages, in order."
     )
 
 
@@ -482,11 +456,7 @@ class SessionCloseSerializer(serializers.Serializer[Any]):
     signal = serializers.ChoiceField(
         choices=Outcome.Signal.choices, default=Outcome.Signal.SELF_REPORT
     )
-    bullet_ids = serializers.ListField(
-        **BULLETS,
-        child=Text(max_length=200),
-        help_text="Default: all bullets that the messages cite.",
-    )
+    bullet_ids = bullet_ids_field("Default: all bullets that the messages cite.", **OPTIONAL)
 
 
 class ClosedSessionSerializer(serializers.Serializer[Any]):

@@ -120,10 +120,11 @@ def trigger_if_due(
     failing (a refused key) again at every round.
     """
     least = playbook.outcome_threshold or settings.EVOLUTION_OUTCOME_THRESHOLD
+    hours = playbook.time_threshold_hours
     cause = is_due(
         state.pending,
         threshold=None if only_by_time else least,
-        hours=time_threshold_of(playbook),
+        hours=settings.EVOLUTION_TIME_THRESHOLD_HOURS if hours is None else hours,
         since=state.since,
         now=state.now,
     )
@@ -150,10 +151,3 @@ def is_cooling_off(playbook: Playbook) -> bool:
     if not failures or failures[0][1] is None:
         return False
     return database_now() < failures[0][1] + cool_off_period(len(failures))
-
-
-def time_threshold_of(playbook: Playbook) -> int:
-    """Hours until a pending outcome makes the playbook due; 0: never."""
-    hours = playbook.time_threshold_hours
-    default: int = settings.EVOLUTION_TIME_THRESHOLD_HOURS
-    return default if hours is None else hours

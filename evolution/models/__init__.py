@@ -1,6 +1,15 @@
 """Models of outcomes, evolution jobs, sessions, trainings and workers."""
 
-from evolution.models.jobs import JOB_STATES, EvolutionJob, JobQuerySet, Reflection, start_of_day
+from evolution.models.jobs import (
+    JOB_STATES,
+    EvolutionJob,
+    JobQuerySet,
+    Reflection,
+    TrainingRun,
+    TrainingRunQuerySet,
+    TrainingStep,
+    start_of_day,
+)
 from evolution.models.outcome_tallies import (
     FIGURES,
     CitationTally,
@@ -16,7 +25,6 @@ from evolution.models.sessions import (
     SessionQuerySet,
 )
 from evolution.models.share_links import ShareLink
-from evolution.models.training_runs import TrainingRun, TrainingRunQuerySet, TrainingStep
 from evolution.models.worker import Incident, ProviderCircuit, WorkerHeartbeat
 
 __all__ = [

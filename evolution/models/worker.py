@@ -1,5 +1,6 @@
 """Rows that worker and web processes share: heartbeats, circuits, incidents."""
 
+from dataclasses import fields
 from datetime import datetime
 from typing import Self
 
@@ -59,13 +60,7 @@ class ProviderCircuit(models.Model):
 
     @property
     def circuit(self) -> Circuit:
-        return Circuit(
-            pause=self.pause,
-            open_until=self.open_until,
-            probe_until=self.probe_until,
-            counted_from=self.counted_from,
-            code=self.code,
-        )
+        return Circuit(**{field.name: getattr(self, field.name) for field in fields(Circuit)})
 
     def save_circuit(self, circuit: Circuit) -> None:
         for name, value in vars(circuit).items():

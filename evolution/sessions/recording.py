@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -167,27 +166,21 @@ def _report(session: AgentSession, by: Principal, report: SessionReport) -> Reco
     cited = report.bullet_ids
     if cited is None:
         cited = list(dict.fromkeys(bullet for row in rows for bullet in row.cited_bullets))[:100]
-    return _refuse_second_outcome(
-        playbook=playbook,
-        by=by,
-        task_description=report.task_description
-        or task_of(rows, limit=settings.MAX_TASK_BYTES)
-        or session.title,
-        outcome=report.outcome,
-        reasoning_trace=make_trace(rows, limit=settings.MAX_TRACE_BYTES),
-        notes=report.notes,
-        bullet_ids=cited,
-        # Without ACE the playbook was not read: the version is assumed.
-        serving_id=session.serving_id if session.ace_enabled else "",
-        signal=report.signal,
-        idempotency_key=f"session:{session.pk}",
-    )
-
-
-def _refuse_second_outcome(**report: Any) -> RecordedOutcome:
-    """Report the session; a different second report is refused with its own message."""
+    task = report.task_description or task_of(rows, limit=settings.MAX_TASK_BYTES)
     try:
-        return report_outcome(**report)
+        return report_outcome(
+            playbook=playbook,
+            by=by,
+            task_description=task or session.title,
+            outcome=report.outcome,
+            reasoning_trace=make_trace(rows, limit=settings.MAX_TRACE_BYTES),
+            notes=report.notes,
+            bullet_ids=cited,
+            # Without ACE the playbook was not read: the version is assumed.
+            serving_id=session.serving_id if session.ace_enabled else "",
+            signal=report.signal,
+            idempotency_key=f"session:{session.pk}",
+        )
     except Conflict as refusal:
         if refusal.code != "idempotency_conflict":
             raise

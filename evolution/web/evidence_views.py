@@ -24,7 +24,7 @@ from evolution.models import Case, Outcome, ShareLink
 from evolution.outcomes import cases
 from evolution.outcomes.cases import recent_tasks
 from evolution.sharing import create_share_link, find_share_link, revoke_share_link
-from evolution.web.filters import EvidenceFilter
+from evolution.web.forms import EvidenceFilter
 from playbooks.models import Playbook, Trial, Version
 from playbooks.services.history import fetch_bullet
 from playbooks.services.reading import diff_versions

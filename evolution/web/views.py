@@ -29,8 +29,7 @@ from evolution.jobs.lifecycle import cancel_evolution, retry_evolution, trigger_
 from evolution.models import EvolutionJob, Outcome
 from evolution.models.outcomes import SEARCHED
 from evolution.outcomes import reporting
-from evolution.web.filters import STATES, OutcomeFilter
-from evolution.web.forms import ReportForm
+from evolution.web.forms import STATES, OutcomeFilter, ReportForm
 from evolution.worker.claims import MAX_OUTCOMES
 from playbooks.models import Delta, Playbook, Version
 from playbooks.services.history import source_outcomes

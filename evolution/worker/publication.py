@@ -39,6 +39,8 @@ def publish(claim: Claim, evolved: EvolutionResult) -> None:
 def _judge(claim: Claim, evolved: EvolutionResult) -> Judged:
     rows = EvolutionJob.objects.select_related("playbook__current_version", "from_version")
     job = rows.get(pk=claim.job_id)
+    signals = Outcome.objects.filter(job=job).values_list("pk", "signal")
+    reflected = evolved.reflections
     return judge_deltas(
         playbook=job.playbook,
         operations=[*_withdrawn_votes(job, evolved), *evolved.operations],
@@ -46,7 +48,7 @@ def _judge(claim: Claim, evolved: EvolutionResult) -> Judged:
         job_id=job.pk,
         base=job.from_version,
         machine=True,
-        max_adds=_max_adds(job, evolved),
+        max_adds={str(pk): max_adds(signal) for pk, signal in signals if str(pk) in reflected},
         uses=bullet_uses(job.playbook),
         provenance=provenance_of(job),
     )
@@ -114,12 +116,6 @@ def _try_version(playbook: Playbook, *, stable: Version | None, candidate: Versi
     gated = Case.objects.filter(playbook=playbook).exists()
     if gated or has_traffic(playbook):
         open_version_trial(playbook=playbook, stable=stable, candidate=candidate, gated=gated)
-
-
-def _max_adds(job: EvolutionJob, evolved: EvolutionResult) -> dict[str, int]:
-    """How many new bullets each reflected outcome may bring, by its id."""
-    signals = Outcome.objects.filter(job=job).values_list("pk", "signal")
-    return {str(pk): max_adds(signal) for pk, signal in signals if str(pk) in evolved.reflections}
 
 
 def bullet_uses(playbook: Playbook) -> dict[str, int]:

@@ -61,7 +61,8 @@ class CompletionParser:
         self._usage = usage_of(payload.get("usage")) or self._usage
         self._model = name_of(payload.get("model")) or self._model
         self._id = self._id or name_of(payload.get("id"))
-        choice = first_of(payload.get("choices"))
+        choices = payload.get("choices")
+        choice = dict_of(choices[0]) if isinstance(choices, list) and choices else {}
         self._finish_reason = str(choice.get("finish_reason") or self._finish_reason)
         message = dict_of(choice.get(part))
         self._refusal += text_of(message.get("refusal"))
@@ -158,10 +159,6 @@ def text_of(content: Any) -> str:
     if isinstance(content, list):
         return "".join(text_of(dict_of(part).get("text")) for part in content)
     return content if isinstance(content, str) else ""
-
-
-def first_of(value: Any) -> dict[str, Any]:
-    return dict_of(value[0]) if isinstance(value, list) and value else {}
 
 
 def dict_of(value: Any) -> dict[str, Any]:
