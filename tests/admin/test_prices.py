@@ -1,4 +1,4 @@
-"""Staff sets prices of their own, and budgets."""
+"""Staff sets prices of their own, and reads what was used, summed up."""
 
 from decimal import Decimal
 
@@ -9,15 +9,24 @@ from billing.models import Limit, PriceOverride, UsageRecord
 from core.models import AuditEntry
 from evolution.models import EvolutionJob
 from playbooks.models import Playbook
+from tests.factories import make_playbook
 from tests.harness.admin_client import AdminClient, is_denied
 from tests.harness.clients import logged_in_client
+from tests.pages.test_usage import use
 
 PRICES = "/admin/billing/priceoverride/"
+SUMMARY = "/admin/billing/usagerecord/summary/"
 SENT = {
     **{"model": "our-own-7b", "base_url": "", "input_usd": "1.5", "cached_usd": ""},
     **{"output_usd": "6", "note": "the contract", "valid_from_0": "", "valid_from_1": ""},
     **{"valid_until_0": "", "valid_until_1": ""},
 }
+
+
+def summary(desk: AdminClient, query: str = "") -> str:
+    answer = desk.client.get(f"{SUMMARY}{query}")
+    assert answer.status_code == 200
+    return " ".join(answer.content.decode().split())
 
 
 def test_each_change_of_a_price_is_a_version_and_the_log_keeps_its_figures(
@@ -59,6 +68,44 @@ def test_a_price_that_is_none_is_refused(desk: AdminClient, wrong: dict[str, str
     assert not PriceOverride.objects.exists()
 
 
+def test_the_summary_parts_what_everybody_used(
+    desk: AdminClient, alice: User, charlie: User
+) -> None:
+    playbook = make_playbook(alice)
+    use(alice, playbook_id=playbook.pk)
+    use(charlie, model="own-model", cost_usd=None, operation="reflect")
+    parts = {
+        "user": ("alice@example.org", "charlie@example.org"),
+        "playbook": (str(playbook.pk), "none"),
+        "model": ("gpt-4o-mini", "own-model"),
+        "operation": ("curate", "reflect"),
+        "key": ("none",),
+        "day": (),
+        "month": (),
+    }
+    for by, labels in parts.items():
+        page = summary(desk, f"?by={by}")
+        assert "unknown, at least $0.2500; 1 without a price: own-model" in page
+        for label in labels:
+            assert f">{label}</" in page, (by, label)
+
+
+def test_the_summary_keeps_the_lists_filters_and_leads_back_to_its_calls(
+    desk: AdminClient, alice: User
+) -> None:
+    use(alice)
+    use(alice, operation="reflect", model="gpt-4o", days_ago=40)
+    assert "gpt-4o-mini" not in summary(desk, "?operation__exact=reflect&span=all")
+    assert ">gpt-4o<" not in summary(desk)
+    page = summary(desk, "?by=user&q=alice&span=all")
+    assert "?q=alice&amp;user__email=alice%40example.org" in page
+    assert "2 usage records" in desk.rows("billing_usagerecord", user__email=alice.email)
+
+
+def test_a_filter_that_is_none_is_a_bad_request(desk: AdminClient) -> None:
+    assert desk.client.get(f"{SUMMARY}?no_such__exact=1").status_code in {302, 400}
+
+
 def test_staff_sees_budgets_and_a_change_is_in_the_log(desk: AdminClient, alice: User) -> None:
     of = {"unit": "usd", "window": "day", "scope": "account"}
     row = Limit.objects.create(user=alice, set_by="owner", amount=Decimal(1), **of)
@@ -70,8 +117,9 @@ def test_staff_sees_budgets_and_a_change_is_in_the_log(desk: AdminClient, alice:
 
 
 def test_only_staff_gets_there(alice: User) -> None:
-    pages = ("/admin/billing/usagerecord/", PRICES, f"{PRICES}add/", "/admin/billing/limit/")
-    assert is_denied(logged_in_client(alice), *pages)
+    assert is_denied(
+        logged_in_client(alice), SUMMARY, PRICES, f"{PRICES}add/", "/admin/billing/limit/"
+    )
 
 
 def test_an_evolutions_page_says_of_a_cost_with_an_unknown_part_what_it_is_at_least(

@@ -68,6 +68,7 @@ def staff_pages(world: World) -> list[str]:
         f"{starter}/edit/",
         "/admin/evolution/evolutionjob/?state=stuck",
         "/admin/core/auditentry/?q=alice@example.org",
+        "/admin/billing/usagerecord/summary/?by=day&span=all",
     ]
 
 
