@@ -123,7 +123,7 @@ class DailySpend(models.Model):
     """The total cost of the calls of one user and playbook begun on one day (UTC), by whose key.
 
     Only the database writes it: a trigger on the usage records (migration 0005) updates the total
-    in the statement that writes a call.
+    in the statement that writes a call. `manage.py rebuild_daily_spend` recomputes the totals.
     Plain ids: calls of deleted accounts keep counting, under NOBODY.
     """
 

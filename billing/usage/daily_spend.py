@@ -1,4 +1,4 @@
-"""Compare the daily totals (DailySpend) with the usage records."""
+"""Compare the daily totals (DailySpend) with the usage records, and rebuild them."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date
@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db import connection, transaction
 from django.db.models import Count, F, Q, Sum, UUIDField, Value
 from django.db.models.functions import Coalesce, TruncDate
 
@@ -30,17 +31,46 @@ DayTotal = tuple[Decimal, int]
 """US dollars and calls of unknown price."""
 NO_SPEND: DayTotal = (ZERO, 0)
 USERS_PER_BATCH = 10
-"""The totals of a batch are in memory at once."""
+"""New calls wait for a batch, and connections idle in a transaction are closed."""
 
 
 def mismatched_days() -> Iterator[tuple[DayKey, Decimal]]:
     """Daily totals that differ from the usage records, with the right amount."""
+    for users in _user_batches():
+        for day, (usd, _) in _mismatches(users).items():
+            yield day, usd
+
+
+def rebuild_daily_spend() -> int:
+    """Recompute wrong daily totals from the usage records; returns how many were wrong.
+
+    A batch of users at a time: new calls wait while one batch is rebuilt.
+    """
+    return sum(_rebuild(users) for users in _user_batches())
+
+
+def _rebuild(users: list[UUID]) -> int:
+    with transaction.atomic():
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    f'LOCK TABLE "{UsageRecord._meta.db_table}" IN SHARE ROW EXCLUSIVE MODE'
+                )
+        wrong = _mismatches(users)
+        for day, (usd, unpriced) in wrong.items():
+            right = {"spent_usd": usd, "unpriced_calls": unpriced}
+            DailySpend.objects.update_or_create(**day._asdict(), defaults=right)
+    return len(wrong)
+
+
+def _user_batches() -> Iterator[list[UUID]]:
     ids = [NOBODY, *User.objects.order_by("pk").values_list("pk", flat=True)]
     for at in range(0, len(ids), USERS_PER_BATCH):
-        yield from _mismatches(ids[at : at + USERS_PER_BATCH])
+        yield ids[at : at + USERS_PER_BATCH]
 
 
-def _mismatches(users: list[UUID]) -> Iterator[tuple[DayKey, Decimal]]:
+def _mismatches(users: list[UUID]) -> dict[DayKey, DayTotal]:
+    """The right totals of the days whose stored ones are wrong."""
     of_deleted = Q(user=None) if NOBODY in users else Q()
     calls = UsageRecord.objects.filter(Q(user__in=users) | of_deleted).order_by()
     nobody = Value(NOBODY, UUIDField())
@@ -56,10 +86,9 @@ def _mismatches(users: list[UUID]) -> Iterator[tuple[DayKey, Decimal]]:
     totals = DailySpend.objects.filter(user_id__in=users)
     stored = _by_day(totals.values_list(*DayKey._fields, "spent_usd", "unpriced_calls"))
     actual = _by_day(sums)
-    for day in sorted(actual.keys() | stored.keys(), key=str):
-        right = actual.get(day, NO_SPEND)
-        if right != stored.get(day, NO_SPEND):
-            yield day, right[0]
+    days = sorted(actual.keys() | stored.keys(), key=str)
+    right = {day: actual.get(day, NO_SPEND) for day in days}
+    return {day: total for day, total in right.items() if total != stored.get(day, NO_SPEND)}
 
 
 def _by_day(rows: Iterable[tuple[Any, ...]]) -> dict[DayKey, DayTotal]:

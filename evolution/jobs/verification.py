@@ -304,7 +304,7 @@ def daily_spend() -> Iterator[Problem]:
         playbook_id = None if day.playbook_id == NOBODY else day.playbook_id
         sentence = f"the sum of {day.day} is not what its calls cost, which is {cost} US$"
         ids = (str(day.user_id), "own key" if day.own_key else "operator's key")
-        yield Problem("spent_day", playbook_id, ids, f"{sentence}; limits err until its month ends")
+        yield Problem("spent_day", playbook_id, ids, f"{sentence}: manage.py rebuild_daily_spend")
 
 
 def serving_ids_of_logs(tokens: Iterable[str]) -> Iterator[Problem]:

@@ -4,8 +4,10 @@ import threading
 import uuid
 from datetime import timedelta
 from decimal import Decimal
+from io import StringIO
 
 import pytest
+from django.core.management import call_command
 from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
@@ -15,7 +17,7 @@ from billing.models import NOBODY, DailySpend, Plan, PriceOverride, UsageRecord
 from billing.plans.billing_periods import billing_period_at
 from billing.pricing.backfill import backfill_prices
 from billing.usage import daily_spend
-from billing.usage.daily_spend import mismatched_days
+from billing.usage.daily_spend import mismatched_days, rebuild_daily_spend
 from billing.usage.metering import settle_abandoned_usage
 from core.clock import database_now
 from evolution.jobs.verification import Problem, verify_database
@@ -78,21 +80,25 @@ def test_reading_a_budget_reads_no_usage_records(alice: User) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["wrong", "missing"])
-def test_wrong_totals_are_found(alice: User, known: bool) -> None:
+def test_wrong_totals_are_found_and_corrected(alice: User, known: bool) -> None:
     spend(alice, "0.75")
     DailySpend.objects.update(spent_usd=3) if known else DailySpend.objects.all().delete()
     (problem,) = [found for found in verify_database() if isinstance(found, Problem)]
     assert (problem.code, "0.75" in problem.sentence) == ("spent_day", True)
+    call_command("rebuild_daily_spend", stdout=(output := StringIO()))
+    assert output.getvalue() == "1 wrong totals were corrected.\n"
+    assert kept() == [(Decimal("0.75"), 0)]
 
 
-def test_totals_of_many_users_are_compared_in_batches(
+def test_totals_of_many_users_are_corrected_in_batches(
     alice: User, charlie: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(daily_spend, "USERS_PER_BATCH", 1)
     for user in (alice, charlie):
         spend(user, "0.75")
     DailySpend.objects.update(spent_usd=3)
-    assert [usd for _, usd in mismatched_days()] == [Decimal("0.75")] * 2
+    assert (len(list(mismatched_days())), rebuild_daily_spend(), rebuild_daily_spend()) == (2, 2, 0)
+    assert kept() == [(Decimal("0.75"), 0)] * 2
 
 
 def test_deleting_a_user_keeps_the_totals_without_them(alice: User) -> None:
