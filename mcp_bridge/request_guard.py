@@ -92,7 +92,10 @@ class RequestGuard:
         try:
             _check_source(scope)
             activity.principal = await _authenticate(token, scope)
-            _check_method(scope)
+            if scope["method"] != "POST":
+                # Without sessions a GET stream would stay empty and delay a shutdown.
+                text, allowed = "Send JSON-RPC by POST.", {"Allow": "POST"}
+                raise RequestRefused(405, "method_not_allowed", text, allowed)
             _count(activity.principal, allowance)
             await self.pass_on({**scope, SCOPE_KEY: activity}, receive, send_allowance, activity)
         except RequestRefused as refused:
@@ -139,12 +142,6 @@ def _check_source(scope: Scope) -> None:
         raise RequestRefused(421, "wrong_host", "Add this host name to ALLOWED_HOSTS.")
     if origin is not None and not _is_allowed_origin(origin, host):
         raise RequestRefused(403, "wrong_origin", "Add this origin to CORS_ALLOWED_ORIGINS.")
-
-
-def _check_method(scope: Scope) -> None:
-    if scope["method"] != "POST":
-        # Without sessions a GET stream would stay empty and delay a shutdown.
-        raise RequestRefused(405, "method_not_allowed", "Send JSON-RPC by POST.", {"Allow": "POST"})
 
 
 def _is_allowed_origin(origin: str, host: str) -> bool:

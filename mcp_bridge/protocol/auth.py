@@ -90,20 +90,14 @@ def principal_getter(context: RequestContext) -> Callable[[], Principal]:
     Over HTTP the middleware has authenticated the request. On stdio the key is looked up at every
     call, so that a revoked key is refused at the next one with NotAuthenticated.
     """
-    request, client = context.request, client_name_of(context)
+    request, params, client = context.request, context.session.client_params, ""
+    if params is not None:
+        client = f"{params.client_info.name} {params.client_info.version}"
+    elif request is not None:
+        # Revisions before 2026-07-28 name the client in `initialize` only; no session is kept.
+        client = user_agent_product(request.headers.get("user-agent", ""))
     if request is None:
         api_key = context.lifespan_context
         return lambda: principal_for_key(api_key).with_client(client)
     principal: Principal = request.scope[PRINCIPAL_KEY].with_client(client)
     return lambda: principal
-
-
-def client_name_of(context: RequestContext) -> str:
-    """The client's name: `clientInfo` of the protocol, else its `User-Agent`.
-
-    Revisions before 2026-07-28 send `clientInfo` in `initialize` only, and no session is kept.
-    """
-    params, request = context.session.client_params, context.request
-    if params is not None:
-        return f"{params.client_info.name} {params.client_info.version}"
-    return "" if request is None else user_agent_product(request.headers.get("user-agent", ""))

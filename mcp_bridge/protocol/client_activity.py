@@ -8,7 +8,6 @@ import logging
 import re
 import time
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 from django.db import DatabaseError
@@ -26,7 +25,6 @@ SCOPE_KEY = "ace.client_activity"
 WRITE_INTERVAL_SECONDS = 2.0
 MAX_ROWS_PER_USER = 50
 MAX_THROTTLED_KEYS = 10_000
-RECENT_PERIOD = timedelta(minutes=15)
 LOGIN_CREDENTIAL, WRONG_SECRET = "login", "wrong_secret"
 KEY_PREFIX_PATTERN = re.compile(rf"{key_format.KEY_PREFIX}([0-9A-Za-z]{{{key_format.ID_LENGTH}}})")
 
@@ -89,11 +87,6 @@ def record_activity(activity: RequestActivity) -> None:
 def recent_activity(*, user: User) -> list[ClientActivity]:
     """The user's clients, most recent first."""
     return list(ClientActivity.objects.for_user(user).select_related("api_key")[:MAX_ROWS_PER_USER])
-
-
-def is_recent(activity: ClientActivity) -> bool:
-    """True while it may be the client that its user is setting up."""
-    return activity.seen_at >= timezone.now() - RECENT_PERIOD
 
 
 def _prefix_of(token: str) -> str | None:

@@ -3,6 +3,12 @@
 `by` is the caller, from the credential, never from an argument.
 """
 
+from datetime import datetime
+from typing import TypeVar
+
+from django.core import signing
+from django.db.models import Model, Q, QuerySet
+
 from core.errors import Invalid
 from core.security.scopes import Principal, Scope
 from core.sql.querysets import CompiledLookup
@@ -10,7 +16,6 @@ from evolution.evidence.provenance import outcome_with_edits
 from evolution.jobs import lifecycle
 from evolution.models import EvolutionJob
 from evolution.outcomes import cases, reporting
-from mcp_bridge.protocol.pagination import paginate
 from mcp_bridge.tools import arguments as a
 from mcp_bridge.tools import results as r
 from mcp_bridge.tools.registry import ADDITIVE, DESTRUCTIVE, IDEMPOTENT, READ_ONLY, TOOLS, tool
@@ -25,6 +30,8 @@ from playbooks.services.reading import (
 
 __all__ = ["TOOLS"]
 
+M = TypeVar("M", bound=Model)
+MAX_CURSOR_LENGTH = 1_000
 # Claude Code writes longer results to a file. A result holds a playbook of 100 KB twice.
 LONG_RESULT = {"anthropic/maxResultSizeChars": 400_000}
 # Codex cuts the middle out of a result near 10,000 tokens; better to leave out the least useful.
@@ -41,6 +48,32 @@ READABLE_PLAYBOOK = CompiledLookup(
 )
 # The model always sees the tools that the instructions name, without a tool search.
 ALWAYS_LOADED = {"anthropic/alwaysLoad": True}
+
+
+def paginate(
+    rows: QuerySet[M], *, by: Principal, of: str, newest: str, limit: int, cursor: str
+) -> tuple[list[M], str | None]:
+    """The next `limit` rows after `cursor`, by the column `newest` descending; the next cursor.
+
+    A cursor is signed, for the list and filters that `of` identifies and one user; Invalid for any
+    other.
+    """
+    salt = f"mcp.page:{by.user.pk}:{of}"
+    if cursor:
+        try:
+            if len(cursor) > MAX_CURSOR_LENGTH or not cursor.isascii():
+                raise signing.BadSignature
+            value, pk = signing.loads(cursor, salt=salt)
+        except signing.BadSignature:
+            message = "This cursor is not one of this list. Start without one."
+            raise Invalid.field("cursor", message) from None
+        rows = rows.filter(Q(**{f"{newest}__lt": value}) | Q(**{newest: value, "pk__lt": pk}))
+    found = list(rows.order_by(f"-{newest}", "-pk")[: limit + 1])
+    if len(found) <= limit:
+        return found, None
+    value = getattr(found[limit - 1], newest)
+    value = value.isoformat() if isinstance(value, datetime) else value
+    return found[:limit], signing.dumps([value, str(found[limit - 1].pk)], salt=salt)
 
 
 @tool("List playbooks", Scope.READ, READ_ONLY, ALWAYS_LOADED)

@@ -1,11 +1,13 @@
 """The connect page: the configuration of one client, and whether it is connected."""
 
 import time
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounts.models import ApiKey
@@ -24,6 +26,8 @@ from mcp_bridge.protocol import client_activity
 
 # A page that stays open longer stops polling.
 POLLING_SECONDS = 15 * 60
+# A client seen within this time may be the one that its user is setting up.
+RECENT = timedelta(minutes=15)
 REFUSALS = {
     "wrong_secret": "The key starts like one of yours, but the rest is wrong. Copy the whole key.",
     "key_revoked": "This key is revoked. Create a new one and set ACE_API_KEY to it.",
@@ -84,7 +88,7 @@ def _connection_methods(client: Client, address: str, *, login: bool) -> list[di
 def _connection_status(request: UserRequest) -> dict[str, Any]:
     """The state is one of: nothing (no recent call), refused, connected."""
     rows = client_activity.recent_activity(user=request.user)
-    newest = rows[0] if rows and client_activity.is_recent(rows[0]) else None
+    newest = rows[0] if rows and rows[0].seen_at > timezone.now() - RECENT else None
     state = "nothing" if newest is None else "refused" if newest.is_refused else "connected"
     until = _polling_deadline(request)
     return {

@@ -35,9 +35,11 @@ def take_excerpt(document: Document, *, max_tokens: int, task: str = "") -> Exce
     shown = Document(document.sections, tuple(_fitting(document, task, 4 * max_tokens)))
     keys = {bullet.section for bullet in shown.bullets}
     visible = tuple(section for section in document.sections if section.key in keys)
+    ids = {bullet.id for bullet in shown.bullets}
+    missing = Counter(bullet.section for bullet in document.bullets if bullet.id not in ids)
     return Excerpt(
         render_for_agents(Document(visible, shown.bullets)),
-        tuple(_missing(document, {bullet.id for bullet in shown.bullets})),
+        tuple(OmittedBullets(s.title, missing[s.key]) for s in document.sections if missing[s.key]),
     )
 
 
@@ -69,8 +71,3 @@ def _fitting(document: Document, task: str, room: int) -> list[Bullet]:
             headings[bullet.section] = 0
             taken.add(bullet.id)
     return [bullet for bullet in document.bullets if bullet.id in taken]
-
-
-def _missing(document: Document, shown: set[str]) -> Iterable[OmittedBullets]:
-    counts = Counter(bullet.section for bullet in document.bullets if bullet.id not in shown)
-    return (OmittedBullets(s.title, counts[s.key]) for s in document.sections if counts[s.key])

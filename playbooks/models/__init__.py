@@ -1,6 +1,6 @@
 """Rows of playbooks: bullets, versions, the review queue and the cache of comparisons."""
 
-from playbooks.models.bullets import Bullet, Section, Vote
+from playbooks.models.bullets import Bullet, DuplicateDecision, Section, Vote
 from playbooks.models.playbooks import (
     Playbook,
     PlaybookOwnedQuerySet,
@@ -8,7 +8,6 @@ from playbooks.models.playbooks import (
     ReviewPolicy,
     TrialPolicy,
 )
-from playbooks.models.similarity_cache import DuplicateDecision
 from playbooks.models.trials import Arm, Trial
 from playbooks.models.versions import Delta, ReviewItem, Version
 

@@ -10,6 +10,7 @@ from django.db import transaction
 from core.audit import record
 from core.errors import Conflict, Invalid
 from core.security.scopes import Principal
+from core.sql.querysets import is_uuid
 from playbooks.document.operations import Operation
 from playbooks.hooks import hooks
 from playbooks.models import Playbook, Version
@@ -79,12 +80,9 @@ def _refuse_foreign_outcomes(playbook: Playbook, operations: Sequence[Operation]
     wanted = {outcome for op in operations for outcome in op.outcome_ids}
     if len(wanted) > MAX_OUTCOMES:
         raise Invalid.field("operations", f"Name at most {MAX_OUTCOMES} outcomes in one edit.")
-    try:
-        ids = {UUID(outcome) for outcome in wanted}
-    except ValueError:
-        ids = None
+    ids = {UUID(outcome) for outcome in wanted if is_uuid(outcome)}
     known = hooks.find_outcomes(playbook.pk, ids) if ids else {}
-    if ids is None or len(known) != len(ids):
+    if len(known) != len(ids) or not all(map(is_uuid, wanted)):
         raise Invalid.field(
             "operations", "`outcome_ids` has an id that is no outcome of this playbook."
         )

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 from uuid import UUID
 
@@ -39,19 +38,16 @@ CONTROL_READING = "Control read: work without the playbook, then report as usual
 class Reading:
     """What an agent gets: `content` is the agent view, `serving_id` the token to report with.
 
-    `left_out` counts the bullets that `max_tokens` left out. `bullet_count` and `token_count` (an
-    estimate) are of the whole version.
+    `left_out` counts the bullets that `max_tokens` left out; `token_count` (an estimate) is of the
+    whole version.
     """
 
     id: UUID
     name: str
-    description: str
     version: int
     serving_id: str
     content: str
-    bullet_count: int
     token_count: int
-    updated_at: datetime
     left_out: tuple[OmittedBullets, ...] = ()
 
 
@@ -85,13 +81,10 @@ def read_playbook(
     return Reading(
         id=playbook.pk,
         name=playbook.name,
-        description=playbook.description,
         version=row.number,
         serving_id=sign_serving_token(version=row, principal=by, assignment=assignment),
         content=excerpt.text,
-        bullet_count=row.bullet_count,
         token_count=row.token_count,
-        updated_at=row.created_at,
         left_out=excerpt.left_out,
     )
 

@@ -72,13 +72,8 @@ def status_text(delta: Delta) -> str:
 @register.filter
 def summary_text(summary: Mapping[str, int]) -> str:
     """`{"added": 2, "tagged": 5}` as “2 added, 5 votes”: several may be on one bullet."""
-    return ", ".join(f"{count} {_counted(name, count)}" for name, count in summary.items() if count)
-
-
-def _counted(name: str, count: int) -> str:
-    if name == "tagged":
-        return "vote" if count == 1 else "votes"
-    return NAMES.get(name, name)
+    names = NAMES | {"tagged": "vote" if summary.get("tagged") == 1 else "votes"}
+    return ", ".join(f"{count} {names.get(name, name)}" for name, count in summary.items() if count)
 
 
 @register.filter

@@ -129,11 +129,6 @@ class SettingsForm(PlaybookForm):
         help_text="A new version is served to half of the reads first.",
     )
 
-    @classmethod
-    def of(cls, playbook: Playbook, data: Any = None) -> "SettingsForm":
-        """The form with what the playbook has now."""
-        return cls(data, initial={name: getattr(playbook, name) for name in cls.base_fields})
-
 
 class BulletForm(ServiceForm):
     """One change of one bullet by a person; `revision` is the one that the page showed."""
@@ -147,24 +142,14 @@ class BulletForm(ServiceForm):
     content = forms.CharField(required=False, max_length=20_000)
     tag = forms.CharField(max_length=8, required=False)
 
-    def operation(self) -> Operation:
-        """The requested operation; call it once the form is valid."""
-        data = self.cleaned_data
-        return Operation(
-            type=data["change"],
-            id=data["id"],
-            section=data["section"],
-            content=data["content"],
-            tag=data["tag"],
-            revision=data["revision"],
-        )
-
     def publish(self, playbook: Playbook, by: Principal) -> Publication | None:
         """The new version; None with the reason on the form when the change was rejected."""
         if not self.is_valid():
             return None
+        fields = dict(self.cleaned_data)
+        operation = Operation(type=fields.pop("change"), **fields)
         try:
-            made = edit_playbook(playbook=playbook, by=by, operations=[self.operation()])
+            made = edit_playbook(playbook=playbook, by=by, operations=[operation])
         except (Invalid, TooLarge, Conflict) as error:
             self.add_service_error(error)
             return None

@@ -14,6 +14,7 @@ from core.security.scopes import Principal
 from mcp_bridge.clients import CLIENTS
 from mcp_bridge.models import ClientActivity
 from mcp_bridge.protocol import client_activity
+from mcp_bridge.web.views import RECENT
 from tests.factories import make_key
 from tests.pages.test_every_page import faults
 
@@ -113,7 +114,7 @@ def test_a_revoked_key_is_named(owner: Client, alice: User) -> None:
 
 def test_what_came_long_ago_is_history(owner: Client, alice: User) -> None:
     arrive(alice, client="old 1")
-    ClientActivity.objects.update(seen_at=timezone.now() - 2 * client_activity.RECENT_PERIOD)
+    ClientActivity.objects.update(seen_at=timezone.now() - 2 * RECENT)
     assert "waiting" in status_of(owner)
     assert "old 1" in owner.get("/connect").content.decode()
 

@@ -17,7 +17,6 @@ from playbooks.document.diff import diff_words
 from playbooks.document.formats import FORMATS
 from playbooks.models import Bullet, Delta, Playbook
 from playbooks.services.history import (
-    BulletHistory,
     bullet_history,
     change_text,
     fetch_bullet,
@@ -120,7 +119,8 @@ def bullet(request: UserRequest, pk: str, bullet: str) -> HttpResponse:
     playbook = fetch_readable_playbook(request, pk)
     number = page_number(request)
     history = bullet_history(playbook=playbook, bullet_id=bullet, most_votes=VOTES * number)
-    steps = bullet_timeline(history)
+    changes = [*([history.introduced_by] if history.introduced_by else []), *history.changes]
+    steps = [timeline_entry(change, history.bullet) for change in reversed(changes)]
     context = {
         "playbook": playbook,
         "tab": "content",
@@ -141,15 +141,8 @@ def page_number(request: HttpRequest) -> int:
     return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 6 else 1
 
 
-def bullet_timeline(history: BulletHistory) -> list[dict[str, Any]]:
-    """What happened to the bullet, newest first; `older` is a text that it could go back to."""
-    found = [history.introduced_by] if history.introduced_by else []
-    return [
-        timeline_entry(change, history.bullet) for change in reversed([*found, *history.changes])
-    ]
-
-
 def timeline_entry(change: Delta, bullet: Bullet) -> dict[str, Any]:
+    """What one change did to the bullet; `older` is a text that it could go back to."""
     before, after = change.before or {}, change.after or {}
     old, new = before.get("content", ""), after.get("content", "")
     revertible = bullet.status == Bullet.Status.ACTIVE and new != bullet.content

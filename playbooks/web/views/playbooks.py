@@ -99,7 +99,8 @@ def create(request: UserRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
-    form = SettingsForm.of(playbook, request.POST or None)
+    now = {name: getattr(playbook, name) for name in SettingsForm.base_fields}
+    form = SettingsForm(request.POST or None, initial=now)
     if form.submit(update_playbook, playbook=playbook, by=Principal.of(request.user)):
         messages.success(request, "Settings saved.")
         return redirect("playbooks:settings", playbook.pk)
