@@ -178,7 +178,12 @@ def rollback_source(
         if not dry_run:
             waiting = Outcome.objects.pending().filter(playbook=playbook, pk__in=ids)
             waiting.update(set_aside_reason=SET_ASIDE)
-            _decline(playbook, by, ids, source)
+            # Suggestions that this source proposed, or that only these outcomes led to.
+            items = ReviewItem.objects.pending().filter(playbook=playbook)
+            for item in items.select_related("delta"):
+                learned = item.delta.outcome_ids and set(item.delta.outcome_ids) <= ids
+                if learned or item.delta.source == source:
+                    decline_review_item(item=item, by=by)
     return made
 
 
@@ -208,11 +213,3 @@ def _refuse_while_running(playbook: Playbook, ids: set[str]) -> None:
             "An evolution is processing its outcomes. Cancel it, or wait until it has ended.",
             code="evolution_active",
         )
-
-
-def _decline(playbook: Playbook, by: Principal, ids: set[str], source: str) -> None:
-    """Decline review items that this source proposed, or that only these outcomes led to."""
-    for item in ReviewItem.objects.pending().filter(playbook=playbook).select_related("delta"):
-        learned = item.delta.outcome_ids and set(item.delta.outcome_ids) <= ids
-        if learned or item.delta.source == source:
-            decline_review_item(item=item, by=by)

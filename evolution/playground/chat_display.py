@@ -1,6 +1,6 @@
 """What the playground shows of a chat: its sides, their turns, and the bullets an answer cites."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,7 +108,11 @@ def chat_side(session: AgentSession, *, user: User) -> ChatSide:
     return ChatSide(
         session=session,
         messages=[displayed_message(row, document) for row in latest],
-        sections=sections_with_bullets(document),
+        sections=[
+            (section, bullets)
+            for section in document.sections
+            if (bullets := [one for one in document.bullets if one.section == section.key])
+        ],
         can_rate=can_rate(session, user),
         total=sum_usage(session_id=session.pk),
     )
@@ -151,12 +155,3 @@ def text_parts(text: str, known: Iterable[str]) -> list[TextPart]:
         parts.append(TextPart(match.group(), is_id=True, known=match.group() in known))
         end = match.end()
     return [*parts, TextPart(text[end:])] if end < len(text) else parts
-
-
-def sections_with_bullets(document: Document) -> list[tuple[Section, list[Bullet]]]:
-    """The sections that have bullets."""
-    sections: Sequence[tuple[Section, list[Bullet]]] = [
-        (section, [bullet for bullet in document.bullets if bullet.section == section.key])
-        for section in document.sections
-    ]
-    return [(section, bullets) for section, bullets in sections if bullets]

@@ -136,15 +136,12 @@ class StoredPlaybook:
         wanted, current = self._version(number=int(snapshot.label)), playbook.current_version
         if current is None or current.text_hash == wanted.text_hash:
             return snapshot_of(current or wanted)
-        if self._others_published(wanted) or playbook.owner is None:
+        ours = EvolutionJob.objects.filter(training=self._training.run_id).values("pk")
+        later = Version.objects.filter(playbook=playbook, number__gt=wanted.number)
+        if later.exclude(job_id__in=ours).exists() or playbook.owner is None:
             return snapshot_of(current)
         by = Principal.of(playbook.owner)
         return snapshot_of(rollback_playbook(playbook=playbook, by=by, number=wanted.number))
-
-    def _others_published(self, since: Version) -> bool:
-        ours = EvolutionJob.objects.filter(training=self._training.run_id).values("pk")
-        later = Version.objects.filter(playbook=self._training.playbook_id, number__gt=since.number)
-        return later.exclude(job_id__in=ours).exists()
 
     def _version(self, **which: object) -> Version:
         rows = Version.objects.filter(playbook=self._training.playbook_id)
@@ -173,17 +170,13 @@ def counts_of(job_id: UUID, outcome_ids: Sequence[UUID]) -> dict[str, int]:
     return dict(counts)
 
 
-def job_id_of(training: Training, key: str) -> UUID:
-    """The same for every process that comes to this batch: a repeat finds what is there."""
-    return uuid5(training.run_id, key)
-
-
 def prepare_job(training: Training, key: str, outcomes: Sequence[OutcomeInput]) -> EvolutionJob:
     """The batch's job: completed, or queued with its outcomes bound and nobody working on it.
 
     Raises RunTakenOver, and Conflict (`busy`) while another evolution of the playbook is active.
     """
-    job_id = job_id_of(training, key)
+    # The same for every process that comes to this batch: a repeat finds what is there.
+    job_id = uuid5(training.run_id, key)
     with transaction.atomic():
         # Playbook before run: the same order as where a run begins, so no deadlock.
         rows = Playbook.objects.select_for_update(of=("self",), no_key=True)
@@ -195,12 +188,12 @@ def prepare_job(training: Training, key: str, outcomes: Sequence[OutcomeInput]) 
         if EvolutionJob.objects.active().filter(playbook=playbook).exclude(pk=job_id).exists():
             raise Conflict("Another evolution of this playbook is active.", code="busy")
         if job is None:
-            return _new_job(training, key, playbook, outcomes)
+            return _new_job(training, job_id, playbook, outcomes)
         return _taken_over(training, job, [uuid5(training.run_id, each.id) for each in outcomes])
 
 
 def _new_job(
-    training: Training, key: str, playbook: Playbook, outcomes: Sequence[OutcomeInput]
+    training: Training, job_id: UUID, playbook: Playbook, outcomes: Sequence[OutcomeInput]
 ) -> EvolutionJob:
     now = database_now()
     known = set(Bullet.objects.filter(playbook=playbook).values_list("public_id", flat=True))
@@ -222,7 +215,7 @@ def _new_job(
         for number, outcome in enumerate(outcomes)
     ]
     job = EvolutionJob.objects.create(
-        id=job_id_of(training, key),
+        id=job_id,
         playbook=playbook,
         trigger=EvolutionJob.Trigger.TRAINING,
         triggered_by_id=training.owner_id,

@@ -61,16 +61,18 @@ def sessions(request: UserRequest) -> HttpResponse:
 def session(request: UserRequest, pk: str) -> HttpResponse:
     """One page of its messages, and what resulted from it."""
     row = fetch_session(request, pk)
-    provenance = session_provenance(row)
+    book, provenance = row.playbook, session_provenance(row)
+    is_learning = book is not None and not book.is_starter and not book.is_archived
+    beside = AgentSession.objects.for_user(request.user).exclude(pk=row.pk)
     rows = SessionMessage.objects.filter(session=row).select_related("usage").order_by("position")
     context = {
         "session": row,
-        "playbook": row.playbook,
+        "playbook": book,
         "provenance": provenance,
         **reflection_context(provenance.reflection, provenance.edits, is_draft=provenance.is_draft),
         "cost": sum_usage(session_id=row.pk),
-        "can_report": can_report(row),
-        "other": paired_session(request, row),
+        "can_report": is_learning and row.outcome_id is None and row.blanked_at is None,
+        "other": beside.filter(pair_id=row.pair_id).first() if row.pair_id else None,
         "page": Paginator(rows, MESSAGES_PER_PAGE).get_page(request.GET.get("page")),
     }
     return render(request, "evolution/sessions/detail.html", context)
@@ -132,19 +134,3 @@ def fetch_session(request: UserRequest, pk: str) -> AgentSession:
     related = ("playbook", "version", "api_key")
     found: AgentSession = rows.select_related(*related).defer("version__text").fetch(pk)
     return found
-
-
-def can_report(row: AgentSession) -> bool:
-    """Whether its outcome can be reported."""
-    book = row.playbook
-    if row.outcome_id is not None or row.blanked_at is not None:
-        return False
-    return bool(book and not book.is_starter and not book.is_archived)
-
-
-def paired_session(request: UserRequest, row: AgentSession) -> AgentSession | None:
-    """The session that ran beside this one."""
-    if row.pair_id is None:
-        return None
-    rows = AgentSession.objects.for_user(request.user).filter(pair_id=row.pair_id)
-    return rows.exclude(pk=row.pk).first()
