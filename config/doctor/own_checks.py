@@ -148,7 +148,10 @@ def check_migrations() -> Finding:
     if status != "ok":
         return failed(detail, "Run manage.py migrate.")
     loader = MigrationLoader(connection)
-    unknown = set(loader.applied_migrations or ()) - set(loader.disk_migrations or ())
+    known = set(loader.disk_migrations).union(
+        *(m.replaces for m in loader.disk_migrations.values())
+    )
+    unknown = set(loader.applied_migrations or ()) - known
     newer = sum(label in OUR_APPS for label, _ in unknown)
     if newer:
         advice = "Fine during an upgrade; else run the newer version (docs/UPGRADING.md)."

@@ -138,7 +138,7 @@ def test_the_page_says_when_trials_begin(playbook: Playbook, alice: User) -> Non
     assert "All agents read version 2, which is unproven." in page
     logged_in_client(alice).post(f"{playbook.get_absolute_url()}/trials")
     page = logged_in_client(alice).get(f"{playbook.get_absolute_url()}/evidence").content.decode()
-    assert "The playbook is on trial: 0 tasks, cannot tell yet." in page
+    assert "The playbook is on trial: 0 tasks, no result yet." in page
 
 
 def test_a_strangers_trial_is_not_found(alice: User, charlie: User) -> None:

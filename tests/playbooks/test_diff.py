@@ -1,6 +1,7 @@
 """The diff of bullets and of words. No Django, no database."""
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,7 +39,11 @@ def test_bullets_that_stand_in_both_texts_make_no_difference(
 ) -> None:
     last = before.sections[-1].key
     kept = [(b, fate) for b, fate in zip(before.bullets, fates, strict=False) if fate != "gone"]
-    changes = {"same": {}, "voted": {"helpful": 99}, "moved": {"section": last}}
+    changes: dict[str, dict[str, Any]] = {
+        "same": {},
+        "voted": {"helpful": 99},
+        "moved": {"section": last},
+    }
     after = Document.of(before.sections, [replace(b, **changes[fate]) for b, fate in kept])
     texts = without_common_bullets(render(before), render(after))
     old, new = (parse(text, sections=before.sections) for text in texts)
