@@ -150,7 +150,7 @@ def _insert_key(key: ApiKey) -> None:
         with transaction.atomic():
             key.save(force_insert=True)
     except IntegrityError:
-        message = "This key already exists; its secret was shown once. Reload to create another."
+        message = "This key already exists; its secret was shown once. Open the form again."
         raise Conflict(message, code="key_exists") from None
 
 

@@ -28,6 +28,7 @@ def test_keys_shown_and_refused(
     page.get_by_role("button", name="Create key").click()
     expect(page.get_by_text("ace_live_").first).to_be_visible()
     watch.look_each("key-shown")
+    watch.expected = 409
     page.reload()
     watch.look_each("key-shown-already")
 

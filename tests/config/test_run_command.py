@@ -26,7 +26,7 @@ def taken() -> Iterator[int]:
 
 def test_a_taken_port_stops_the_start_with_one_sentence(taken: int, settings: Any) -> None:
     settings.PORT = taken
-    with pytest.raises(CommandError, match=f"Port {taken} on 127.0.0.1 cannot be used"):
+    with pytest.raises(CommandError, match=f"Can.t use port {taken} on 127.0.0.1"):
         call_command("run")
 
 
