@@ -266,7 +266,7 @@ def test_advice_comes_in_by_one_name_and_goes_out_again(live_url: str, alice: Us
     assert rest.post("/playbooks/import", {"content": exported}).json()["bullet_count"] == 1
 
 
-def test_a_training_is_known_as_one_and_its_calls_are_told(
+def test_a_training_is_listed_as_one_with_its_calls(
     live_url: str, alice: User, charlie: User, settings: LazySettings, tmp_path: Path
 ) -> None:
     playbook, out = make_playbook(alice, name="Exchange", text=""), StringIO()

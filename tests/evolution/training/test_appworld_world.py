@@ -80,7 +80,7 @@ def test_a_task_is_done_in_steps_and_scored_by_its_own_tests() -> None:
     world.close()
 
 
-def test_without_labels_nothing_of_the_tests_is_told() -> None:
+def test_without_labels_nothing_of_the_tests_is_shown() -> None:
     world = AppWorldTask()
     world.reset(QUESTION)
     world.step(DONE)
