@@ -106,11 +106,14 @@ class TooLarge(AceError):
 
 
 class RateLimited(AceError):
-    """429: a rate limit is exceeded; `retry_after` is in whole seconds, at least 1."""
+    """429: `which` limit is exceeded, as a sentence; `retry_after` is in whole seconds, at least 1.
+
+    core/ratelimit/limits.py raises it for settings.RATE_LIMITS.
+    """
 
     code = "rate_limited"
     status = 429
 
-    def __init__(self, message: str, *, retry_after: int) -> None:
-        super().__init__(message)
+    def __init__(self, which: str, *, retry_after: int) -> None:
         self.retry_after = max(1, retry_after)
+        super().__init__(f"{which} Try again in {self.retry_after} s.")

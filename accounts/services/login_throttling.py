@@ -73,8 +73,7 @@ def count_login_attempt(*, account: str, source: LoginSource) -> int:
     if counted is None:
         row = LoginAttempts.objects.filter(key=key).first()
         wait = int(row.wait_until - now) + 1 if row else 1
-        message = f"Too many failed attempts. Try again in {wait} s."
-        raise RateLimited(message, retry_after=wait)
+        raise RateLimited("Too many failed attempts.", retry_after=wait)
     return int(counted[0])
 
 

@@ -128,8 +128,9 @@ def error_response(request: HttpRequest, error: AceError, status: int = 0) -> Ht
     """The page that shows an error, or under /api/ the JSON body of every other API error."""
     status = status or error.status
     if request.path.startswith("/api/"):
-        return JsonResponse(error_body(error), status=status)
-    response = render(request, "error.html", {"error": error, "status": status}, status=status)
+        response: HttpResponse = JsonResponse(error_body(error), status=status)
+    else:
+        response = render(request, "error.html", {"error": error, "status": status}, status=status)
     if isinstance(error, RateLimited):
         response["Retry-After"] = str(error.retry_after)
     return response

@@ -31,13 +31,8 @@ def consume_rate_limit(name: str, key: str, rate: str = "") -> None:
         increment=True,
     )
     if usage and usage["should_limit"]:
-        raise _over_limit(name, rate, wait=int(usage["time_left"]))
-
-
-def _over_limit(name: str, rate: str, *, wait: int) -> RateLimited:
-    """The 429 of every interface; `rate` as in "10/h", `wait` in seconds."""
-    message = f"Over the limit of {rate} for {name}. Try again in {wait} s."
-    return RateLimited(message, retry_after=wait)
+        which = f"Over the limit of {rate} for {name}."
+        raise RateLimited(which, retry_after=int(usage["time_left"]))
 
 
 def _network(key: str) -> str:
@@ -71,7 +66,8 @@ class Allowance:
     def check(self) -> None:
         """Raise RateLimited when nothing was left for this request."""
         if self.remaining < 0:
-            raise _over_limit("requests", settings.RATE_LIMITS["requests"], wait=self.reset)
+            which = f"Over the limit of {settings.RATE_LIMITS['requests']} for requests."
+            raise RateLimited(which, retry_after=self.reset)
 
 
 _lock = Lock()
