@@ -63,6 +63,7 @@ def run_command(options: dict[str, Any], *, out: Any, screen: Any) -> None:
             epochs=options["epochs"],
             gepa_calls=options["gepa_calls"],
             concurrency=options["concurrency"],
+            options=settings.ACE_MODEL_OPTIONS,
         )
         screen.write(json.dumps(runner.estimate(plan, price_in_usd)))
         if not options["dry_run"]:

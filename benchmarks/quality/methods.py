@@ -27,7 +27,7 @@ from evolution.engine.prompts import load_prompt
 from evolution.engine.providers.llm_engine import LLMEngine
 from evolution.engine.retry import RetryingLLM
 from evolution.engine.structured_output import ask_model
-from playbooks.document.text import estimate_tokens, render_for_agents
+from playbooks.document.text import estimate_tokens, find_ids, render_for_agents
 
 PLAYBOOK_TOKENS = 80_000
 """The playbook's budget in the paper."""
@@ -234,6 +234,7 @@ def generate(setting: Setting, question: Question, memory: str) -> Generation:
         schema=Generation,
         schema_name="ace_generation",
         max_tokens=MAX_TOKENS,
+        tag_ids=None if find_ids(memory) else (),
     )
     return ask_model(setting.retrying, request).answer
 

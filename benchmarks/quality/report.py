@@ -42,7 +42,8 @@ def summarize(plan: Plan, results: list[CellResult]) -> dict[str, Any]:
     for result in results:
         cell = result.cell
         groups[(cell.method, cell.mode, cell.labels)].append(result)
-    base = _mean_by_sample(groups.get(("base", "offline", plan.labels[0]), []))
+    base_labels = "with" if "with" in plan.labels else plan.labels[0]
+    base = _mean_by_sample(groups.get(("base", "offline", base_labels), []))
     rows = [_summary(key, found, base, plan) for key, found in groups.items()]
     return {"plan": plan.as_dict(), "rows": rows}
 

@@ -1,7 +1,7 @@
 """Runs the cells of the table: each method, mode, kind of feedback and seed on one task."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
@@ -69,6 +69,8 @@ class Plan:
     epochs: int = 1
     gepa_calls: int = 150
     concurrency: int = 8
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """ACE_MODEL_OPTIONS: another temperature gives other answers."""
 
     def cells(self) -> list[Cell]:
         """Cells of this plan. Base and ICL have no use for feedback: they run once a seed."""
@@ -84,7 +86,7 @@ class Plan:
 
     def as_dict(self) -> dict[str, Any]:
         """Options, models and hashes of the data, for results.json and to check a resume."""
-        kept = ("methods", "modes", "labels", "seeds", "models", "epochs", "gepa_calls")
+        kept = ("methods", "modes", "labels", "seeds", "models", "options", "epochs", "gepa_calls")
         named = {name: getattr(self, name) for name in kept}
         data = {"name": self.task.name, "framing": self.task.framing, "limit": self.task.limit}
         plan = named | {"task": data | {"sha256": self.task.fingerprints()}}

@@ -423,7 +423,6 @@ ACE_ENGINE = env.choice(
 ACE_REFLECTOR_MODEL = env.str("ACE_REFLECTOR_MODEL", default="gpt-4o-mini")
 ACE_CURATOR_MODEL = env.str("ACE_CURATOR_MODEL", default="gpt-4o-mini")
 ACE_GENERATOR_MODEL = env.str("ACE_GENERATOR_MODEL", default="gpt-4o-mini")
-# Finds near-duplicate bullets by meaning; empty: by spelling.
 # When near-duplicates are looked for: after 20 new bullets or nearly full, or in each evolution.
 ACE_REFINEMENT = env.choice("ACE_REFINEMENT", {"lazy", "always"}, default="lazy")
 # JSON by role: temperature, seed, caps and context of local models; see docs/LOCAL_MODELS.md.

@@ -51,6 +51,7 @@ def generate(
             schema=Generation,
             schema_name="ace_generation",
             max_tokens=MAX_TOKENS,
+            tag_ids=None if playbook.document.bullets else (),
         )
 
     return ask_model_with_short_fallback(llm, request).answer

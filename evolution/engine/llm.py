@@ -38,7 +38,7 @@ class ChatRequest:
 
 @dataclass(frozen=True)
 class LLMRequest(ChatRequest, Generic[AnswerT]):
-    """One question, answered as `schema`; `tag_ids`: the bullets that it may tag, None: any."""
+    """One question, answered as `schema`; `tag_ids`: the bullets that it may name, None: any."""
 
     role: str
     schema: type[AnswerT]

@@ -28,6 +28,8 @@ from playbooks.document.text import find_ids, normal_text
 
 RAISED_CAP_FACTOR = 3
 """A reply that was cut off is asked for once more with this many times the tokens."""
+OWN_CAP_SHARE = 0.9
+"""Of the tokens that were asked for: a reply cut off below it met another cap than ours."""
 MAX_QUOTED_REPLY_CHARS = 20_000
 """Characters of an unfit reply that are sent back with what is wrong with it."""
 LOOP_CHARS, LOOPS = 60, 4
@@ -140,6 +142,10 @@ class _Exchange(Generic[AnswerT]):
         if reply.finish_reason == "length" and self.cap == self.request.max_tokens:
             if is_repetitive(reply.text):
                 raise AnswerError("repeats", "The model repeated itself until it was cut off.")
+            used = 0 if reply.usage.estimated else reply.usage.completion_tokens
+            if 0 < used < OWN_CAP_SHARE * self.cap:
+                message = f"The model's reply was cut off at its role's cap of {used} tokens."
+                raise AnswerError("truncated", message)
             self.cap *= RAISED_CAP_FACTOR
             reply = self._call(messages)
         if reply.finish_reason == "length":

@@ -1,7 +1,11 @@
-"""`make real-model`: the ten cases against a model, as a table; `--record` keeps its replies."""
+"""`make real-model`: the ten cases against a model, as a table; `--record` keeps its replies.
+
+`--serve` only starts the server and prints its base URL, for `manage.py ace_benchmark`.
+"""
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -56,8 +60,12 @@ def main() -> int:
     parser.add_argument("--model", default="smollm2-135m")
     parser.add_argument("--api-key", default="")
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--serve", action="store_true")
     given = parser.parse_args()
     server, url = (None, given.base_url) if given.base_url else start_server()
+    if given.serve:
+        print(url, flush=True)
+        signal.pause()
     kept, broken, good, all_good = dict[str, list[str]](), 0, 0, 0
     for case in CASES:
         ledger = TokenLedger()

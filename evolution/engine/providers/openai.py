@@ -259,7 +259,7 @@ def _charged(reply: LLMReply, error: LLMError) -> LLMReply:
 
 
 def schema_of(request: LLMRequest[Any]) -> dict[str, Any]:
-    """The schema of the answer, with the bullets that it may tag as the only choices."""
+    """The schema of the answer, with the bullets that it may name as the only choices."""
     schema = strict_schema(request.schema)  # type: ignore[arg-type]  # a class is hashable
     if request.tag_ids is None:
         return schema
@@ -267,8 +267,11 @@ def schema_of(request: LLMRequest[Any]) -> dict[str, Any]:
     if request.tag_ids:
         schema["$defs"]["BulletTag"]["properties"]["id"]["enum"] = list(request.tag_ids)
     else:
-        del schema["properties"]["bullet_tags"], schema["$defs"]
-        schema["required"].remove("bullet_tags")
+        # A small model fills a list that has nothing to hold until it is cut off.
+        for name in {"bullet_tags", "bullet_ids"} & schema["properties"].keys():
+            del schema["properties"][name]
+            schema["required"].remove(name)
+        schema.pop("$defs", None)
     return schema
 
 

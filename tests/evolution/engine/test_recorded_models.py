@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from evolution.engine import curator
-from evolution.engine.inputs import OutcomeInput
+from evolution.engine.generator import generate
+from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import AnswerError, LLMReply, LLMRequest
 from evolution.engine.prompt_text import FULL_LIMITS
 from evolution.engine.prompts import load_prompt
 from evolution.engine.providers.openai import OpenAILLM, schema_of
 from evolution.engine.reflector import Reflection, reflect, reflection_request
 from evolution.engine.structured_output import is_repetitive, read_answer
+from playbooks.document.text import parse
 from tests.evolution.engine.fakes import EngineHarness, FakeLedger, outcome
 from tests.harness.fake_llm.model import FakeLLM
 from tests.harness.stub_servers import endpoint
@@ -71,6 +73,17 @@ def test_a_tag_can_only_name_a_cited_bullet() -> None:
     tag = asked("str-00001", "calc-00003")["$defs"]["BulletTag"]["properties"]["id"]
     assert tag["enum"] == ["str-00001", "calc-00003"]
     assert "bullet_tags" not in asked()["properties"]
+
+
+def test_a_generator_without_bullets_has_no_list_to_fill(fake: FakeLLM) -> None:
+    llm = OpenAILLM(api_key="", base_url=fake.base_url, deadline=20, ledger=FakeLedger())
+    for playbook in (PlaybookInput(parse(""), 16_000), PLAYBOOK):
+        generate(llm, "small", sample_id="a", task="t", playbook=playbook)
+    empty, full = (
+        call.body["response_format"]["json_schema"]["schema"]["properties"]
+        for call in fake.requests
+    )
+    assert set(full) - set(empty) == {"bullet_ids"}
 
 
 def test_what_a_model_thinks_aloud_is_no_answer() -> None:
@@ -147,6 +160,11 @@ def test_options_of_a_role_are_sent_and_bound_its_answer(fake: FakeLLM) -> None:
     body = fake.requests[0].body
     assert (body["temperature"], body["seed"], body["top_k"]) == (0, 1, 1)
     assert body["max_tokens"] == body["max_completion_tokens"] == 300
+    # The same cap would cut the same answer again.
+    fake.fail("reflector", "truncated", times=9)
+    with pytest.raises(AnswerError, match="its role's cap of 300 tokens"):
+        reflect(llm, "small", outcome(), PLAYBOOK)
+    assert fake.count() == 2
 
 
 def test_a_prompt_beyond_the_context_is_shortened_before_it_is_sent(fake: FakeLLM) -> None:

@@ -15,6 +15,7 @@ from django.core.management.base import CommandError
 
 from benchmarks.quality import report, runner
 from benchmarks.quality.memory_playbook import connect
+from benchmarks.quality.recording import Spending
 from benchmarks.quality.statistics import compare, half_width, mcnemar
 from benchmarks.quality.tasks import Task, find_task
 from evolution.engine.adaptation.protocols import CheckpointMismatch
@@ -160,9 +161,10 @@ def test_a_folder_belongs_to_one_plan(plan: runner.Plan, world: World, tmp_path:
         models=MODELS,
     )
     run(small, tmp_path / "out", world)
-    other = runner.Plan(**{**vars(small), "seeds": (1,)})
-    with pytest.raises(CheckpointMismatch, match="another seeds"):
-        run(other, tmp_path / "out", world)
+    for name, value in {"seeds": (1,), "options": {"*": {"temperature": 1}}}.items():
+        other = runner.Plan(**{**vars(small), name: value})
+        with pytest.raises(CheckpointMismatch, match=f"another {name}"):
+            run(other, tmp_path / "out", world)
 
 
 def test_the_test_rows_are_read_after_the_fitting(
@@ -224,6 +226,19 @@ def test_published_framing_separates_the_question(tmp_path: Path) -> None:
     assert question.task.startswith("Question:")
     assert [task.count(split) for split in ("train", "val", "test")] == [2, 1, 2]
     assert len(task.read("test")) == 2
+
+
+def test_whatever_the_order_of_labels_the_base_is_compared_with(plan: runner.Plan) -> None:
+    ordered = runner.Plan(**{**vars(plan), "methods": ("base", "ace"), "modes": ("offline",)})
+    ordered = runner.Plan(**{**vars(ordered), "labels": ("without", "with")})
+    row, spent = {"sample": "a", "answer": "1", "published": 1.0, "tolerant": 1.0}, Spending()
+    found = [
+        runner.CellResult(cell, [row], spent.as_dict(), spent.as_dict()) for cell in ordered.cells()
+    ]
+    compared = [
+        one["method"] for one in report.summarize(ordered, found)["rows"] if "against_base" in one
+    ]
+    assert compared == ["ace", "ace"]
 
 
 def test_statistics_against_known_figures() -> None:
