@@ -40,6 +40,7 @@ BIN = Path(sys.executable).parent
 # Markers (pyproject.toml) say where a test runs. Without a PostgreSQL everything runs on SQLite.
 ON_SQLITE, ON_POSTGRES = "(databases or not postgres)", "(databases or postgres)"
 MARKS = ("mark.databases", "mark.postgres")
+PROCESSES = {"SQLite": 3, "PostgreSQL": 2}
 TESTS = Path(__file__).parent
 COVERAGE = bool(os.environ.get("COVERAGE"))
 # The headless shell first: it needs 60 % less CPU, as no window has a toolbar with its processes.
@@ -189,21 +190,22 @@ class Run:
         if code:
             self.failed.append(step.name)
 
-    def suite(self, database: str, url: str, which: str, files: Sequence[str], part: str) -> Step:
-        """The tests of `files` on one database: all, or those whose markers are `which`."""
+    def suite(self, database: str, url: str, which: str, marks: Sequence[str] = ()) -> list[Step]:
+        """The tests on one database: all, or those whose markers are `which`.
+
+        In processes that share nothing and read other files each, of those with one of `marks`.
+        More of them than cores: a test that waits for processes and clocks leaves none idle.
+        """
+        files, count = test_files(*marks), PROCESSES[database]
+        numbered = [(f", {n + 1} of {count}", files[n::count]) for n in range(count)]
+        return [self._suite(database, url, which, some, part) for part, some in numbered]
+
+    def _suite(self, database: str, url: str, which: str, files: Sequence[str], part: str) -> Step:
         marked = [which, "" if self.whole else "not nightly", "not browser"]
         # Without Playwright's plugin its tests cannot even be collected.
         pytest = ["-m", " and ".join(filter(None, marked)), "-p", "no:playwright", *files]
         on = {"TEST_DATABASE_URL": url, "TEST_DATABASE_TEMPLATE": self.templates.get(database, "")}
         return self.pytest(f"tests on {database}{part}", pytest, on)
-
-    def on_sqlite(self, which: str = "") -> tuple[Step, Step]:
-        """The suite there, in two processes that share nothing: neither reads the other's files."""
-        files = test_files()
-        return (
-            self.suite("SQLite", "", which, files[::2], ", one half"),
-            self.suite("SQLite", "", which, files[1::2], ", the other half"),
-        )
 
     def in_browser(self) -> Step:
         """The tests in Chromium, in one process, for its start costs as much as ten of them."""
@@ -265,34 +267,34 @@ class Run:
             yield
 
     def suites(self) -> None:
-        """Run the suite on each database that can be had, and types and payment, side by side.
-
-        Tests wait for processes and clocks: no core is idle meanwhile.
-        """
+        """Run the suite on each database that can be had, and types and payment, side by side."""
         if not find_browser():
             self.left_out.append("Pages were not tested in a browser: no Chromium found.")
         on_sqlite, on_postgres = ("", "") if self.whole else (ON_SQLITE, ON_POSTGRES)
         try:
             with postgres() as url, self.migrated({"SQLite": "", "PostgreSQL": url}):
                 # Of a fifth of the tests it reads the files of these alone.
-                files = test_files(*(() if self.whole else MARKS))
-                on_server = (
-                    self.suite("PostgreSQL", url, on_postgres, files, ""),
-                    self.paying("PostgreSQL", url, on_postgres),
+                marks = () if self.whole else MARKS
+                on_server = self.suite("PostgreSQL", url, on_postgres, marks)
+                self.side_by_side(
+                    on_sqlite, on_server, [self.paying("PostgreSQL", url, on_postgres)]
                 )
-                self.side_by_side(on_sqlite, on_server)
         except PostgresNotFound as error:
             self.left_out.append(f"PostgreSQL was not tested: {error}.")
             with self.migrated({"SQLite": ""}):
-                self.side_by_side("")
+                self.side_by_side("", (), ())
         if COVERAGE:
             self.coverage()
 
-    def side_by_side(self, which: str, *lanes: Sequence[Step]) -> None:
-        """Run `lanes`, types and what runs on SQLite; one half of the suite there is watched."""
-        watched, half = self.on_sqlite(which)
+    def side_by_side(self, which: str, beside: Sequence[Step], last: Sequence[Step]) -> None:
+        """Run what runs on SQLite, its first part watched, and each of `beside`, all at once.
+
+        One lane has what is short, one after the other: types, the browser, payment, `last`.
+        """
+        watched, *others = self.suite("SQLite", "", which)
         browser = (self.in_browser(),) if find_browser() else ()
-        with self.beside((half,), *lanes, (TYPES, *browser, self.paying("SQLite", "", which))):
+        short = (TYPES, *browser, self.paying("SQLite", "", which), *last)
+        with self.beside(*([step] for step in (*others, *beside)), short):
             self.step(watched)
 
     def count(self) -> Counter[str]:

@@ -50,8 +50,11 @@ if EMBEDDED:
     DATABASES["default"]["OPTIONS"] = DATABASES["default"]["OPTIONS"] | {
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;"
     }
-elif template := os.environ.get("TEST_DATABASE_TEMPLATE"):
-    DATABASES["default"]["TEST"] = {"TEMPLATE": template}
+else:
+    # The processes of one run each have theirs.
+    DATABASES["default"]["TEST"] = {"NAME": f"test_{DATABASES['default']['NAME']}_{os.getpid()}"}
+    if template := os.environ.get("TEST_DATABASE_TEMPLATE"):
+        DATABASES["default"]["TEST"]["TEMPLATE"] = template
 if BILLING_ENABLED:
     # dj-stripe's own take about 70 s of CPU; `make billing-migrations` runs those.
     MIGRATION_MODULES = {"djstripe": "tests.billing.stripe.migrations"}

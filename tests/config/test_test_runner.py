@@ -126,9 +126,9 @@ def test_every_test_runs_on_at_least_one_database(markers: tuple[str, ...]) -> N
         assert selects(ON_SQLITE) and selects(ON_POSTGRES)
 
 
-def test_the_halves_have_every_file_once(tmp_path: Path) -> None:
-    halves = [step.command for step in Run(tmp_path).on_sqlite()]
-    found = [Path(word) for half in halves for word in half if word.endswith(".py")]
+def test_the_processes_have_every_file_once(tmp_path: Path) -> None:
+    parts = [step.command for step in Run(tmp_path).suite("SQLite", "", "")]
+    found = [Path(word) for part in parts for word in part if word.endswith(".py")]
     elsewhere = {"stripe", "browser"}
     assert sorted(found) == [
         f for f in sorted(TESTS.rglob("test_*.py")) if not elsewhere & {*f.parts}
@@ -154,10 +154,10 @@ def test_without_a_postgresql_everything_runs_on_sqlite(
     monkeypatch.setattr(run, "step", watched.append)
     monkeypatch.setattr(run, "beside", noted)
     run.suites()
-    assert [step.name for step in watched] == ["tests on SQLite, one half"]
+    assert [step.name for step in watched] == ["tests on SQLite, 1 of 3"]
     assert "not nightly and not browser" in watched[0].command
     assert [step.name for step in beside] == [
-        *("migrations on SQLite", "tests on SQLite, the other half"),
+        *("migrations on SQLite", "tests on SQLite, 2 of 3", "tests on SQLite, 3 of 3"),
         *("types", "tests in a browser", "payment on SQLite"),
     ]
 
@@ -173,7 +173,7 @@ def test_the_tests_begin_with_what_was_migrated_once(
     )
     with run.migrated({"SQLite": str(tmp_path / "made")}):
         assert (tmp_path / "made").exists()
-        assert run.on_sqlite()[0].environment["TEST_DATABASE_TEMPLATE"] == "a-name"
+        assert run.suite("SQLite", "", "")[0].environment["TEST_DATABASE_TEMPLATE"] == "a-name"
         assert run.paying("SQLite", "").environment["TEST_DATABASE_TEMPLATE"] == ""
 
 
@@ -234,5 +234,5 @@ def test_where_a_migration_fails_every_test_makes_its_own_database(
     monkeypatch.setattr("tests.run.CACHE", tmp_path)
     monkeypatch.setattr("tests.run.MIGRATE", ["python", "-c", "1 / 0"])
     with run.migrated({"SQLite": ""}):
-        assert run.on_sqlite()[0].environment["TEST_DATABASE_TEMPLATE"] == ""
+        assert run.suite("SQLite", "", "")[0].environment["TEST_DATABASE_TEMPLATE"] == ""
     assert run.failed == ["migrations on SQLite"]
