@@ -1,7 +1,7 @@
 """Hypothesis with the same examples in every run of the suite, and without its deadline.
 
 A rare example would stop a change that has nothing to do with it, and on a busy machine a slow
-one is no failure. `make nightly` (ACE_STATE_STEPS) draws others each time, ten times as many.
+one is no failure. `make nightly` (ACE_STATE_STEPS) draws others each time, and many more.
 """
 
 import os
@@ -16,7 +16,7 @@ settings.register_profile(
     deadline=None,
     database=None,
     derandomize=not NIGHTLY,
-    max_examples=1000 if NIGHTLY else 100,
+    max_examples=1000 if NIGHTLY else 40,
 )
 settings.load_profile("ace")
 if not NIGHTLY:

@@ -17,6 +17,8 @@ from tests.harness.platform_process import Platform, live_settings, running_plat
 from tests.harness.waiting import wait_until
 
 pytestmark = [
+    # By day its parts: tests/config/test_supervisor.py and tests/evolution/test_runner.py.
+    pytest.mark.nightly,
     pytest.mark.postgres,
     pytest.mark.faults,
     pytest.mark.timeout(180),

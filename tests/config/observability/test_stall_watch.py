@@ -16,10 +16,10 @@ import asyncio, unicodedata
 from config.observability import stall_watch
 
 async def stall():
-    stall_watch.STALL_SECONDS = 0.2
+    stall_watch.STALL_SECONDS = 0.05
     watch = asyncio.create_task(stall_watch.watch_for_stalls())
     await asyncio.sleep(0)
-    unicodedata.normalize("NFC", "a" + "\\u0315" * 20_000 + "\\u0300" * 20_000)
+    unicodedata.normalize("NFC", "a" + "\\u0315" * 7_000 + "\\u0300" * 7_000)
     watch.cancel()
 
 asyncio.run(stall())
@@ -41,7 +41,9 @@ def test_a_request_over_its_budget_is_logged_with_its_route(
     alice: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     rest, browser = Rest.of(alice), logged_in_client(alice)
-    rest.get("/playbooks")
+    for _ in range(2):  # the first of a process loads what it needs
+        caplog.clear()
+        rest.get("/playbooks")
     assert "of CPU" not in caplog.text
     monkeypatch.setattr(requests, "CPU_BUDGET", 0.0)
     rest.get("/playbooks?query=secret")

@@ -25,9 +25,12 @@ def main() -> int:
     add("--lanes", type=int, default=0, help="playbooks; 0: 16, or 40 to pause workers")
     add("--seconds", type=float, default=570)
     add("--existing", default="", help="the name of a migrated SQLite or PostgreSQL database")
-    shares = ["even", "odd", "first", "ninth"]
+    shares = ["even", "odd", "ninth"]
     add(
-        "--share", choices=shares, default="", help="kill only at a half or a quarter of the points"
+        "--share",
+        choices=shares,
+        default="",
+        help="kill only at a half or a sixteenth of the points",
     )
     add("--mutant", default="", help="seed this fault first")
     options = parser.parse_args()
