@@ -34,7 +34,7 @@ from evolution.models import AgentSession, SessionMessage
 from evolution.sessions.recording import add_messages
 from evolution.sessions.validation import NewMessage
 from evolution.worker.engine_run import connect_llm
-from evolution.worker.llm_admission import LLMCall
+from evolution.worker.llm_admission import CHATS_PER_USER, LLMCall
 from evolution.worker.usage_ledger import Payer, UsageLedger
 
 logger = logging.getLogger(__name__)
@@ -44,8 +44,6 @@ OnText = Callable[[str], None]
 Role = SessionMessage.Role
 QUEUE_SECONDS = 60.0
 """Seconds that a person's call waits for a slot of its key."""
-ANSWERS_PER_USER = 4
-"""Answers at a time for one person in one process: two chats side by side."""
 RETRY_AFTER_SECONDS = 5
 _answers: Counter[tuple[UUID, bool]] = Counter()
 _lock = threading.Lock()
@@ -63,10 +61,11 @@ def answer_slot(user_id: UUID) -> Iterator[None]:
         of_own_endpoints = sum(count for (_, is_own), count in _answers.items() if is_own)
         most = settings.PLAYGROUND_STREAMS
         if _answers.total() >= most or (own and of_own_endpoints >= most // 2):
-            busy = "This server is busy with other chats. Try again in a moment."
+            busy = "This server is busy with other chats."
             raise RateLimited(busy, retry_after=RETRY_AFTER_SECONDS)
-        if _answers[user_id, own] >= ANSWERS_PER_USER:
-            full = f"{ANSWERS_PER_USER} of your chats are being answered. Wait for one of them."
+        if _answers[user_id, own] >= CHATS_PER_USER:
+            # Some may still wait for a slot of their key, where admission does not see them.
+            full = f"{CHATS_PER_USER} of your chats are being answered."
             raise RateLimited(full, retry_after=RETRY_AFTER_SECONDS)
         _answers[user_id, own] += 1
     try:

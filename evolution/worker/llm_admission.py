@@ -35,6 +35,8 @@ from evolution.engine.llm import CallHeldBack, Usage
 from evolution.models import ProviderCircuit
 from evolution.worker.credentials import Credential
 
+CHATS_PER_USER = 4
+"""Answers at a time for one person: two chats side by side."""
 PERSON_WAITS = timedelta(seconds=2)
 """How long a session's call that found no slot counts as waiting; it asks again all the while."""
 
@@ -127,6 +129,7 @@ def _admit(call: LLMCall) -> AdmittedCall:
         longest = timedelta(seconds=limits.deadline + 10)
         probes = frozenset(row.key for row in circuits if _enter_circuit(row, now, longest))
         person_waits = own.person_waits_until is not None and own.person_waits_until > now
+        _check_chats(call, now - longest)
         under_way = _under_way(own.key, now - longest)
         if under_way >= max_calls(call, limits, person_waits=person_waits):
             # Rolls back the probe too.
@@ -148,6 +151,19 @@ def _admit(call: LLMCall) -> AdmittedCall:
             expected_tokens=call.most.prompt_tokens,
         )
     return AdmittedCall(call, record, probes, limits, under_way + 1)
+
+
+def _check_chats(call: LLMCall, since: datetime) -> None:
+    """Raise CallHeldBack for one chat too many of its person, over all processes.
+
+    Their key's circuit is locked: no other chat of theirs begins meanwhile.
+    """
+    rows = UsageRecord.objects.filter(user=call.owner_id, session_id__isnull=False)
+    open_calls = rows.filter(status=UsageRecord.Status.STARTED, created_at__gt=since)
+    if call.session_id is not None and open_calls.count() >= CHATS_PER_USER:
+        message = f"{CHATS_PER_USER} of your chats are being answered."
+        wait = max_call_duration().total_seconds()
+        raise CallHeldBack("too_many_chats", message, retry_after=wait)
 
 
 def _limits_of(row: ProviderCircuit, call: LLMCall) -> AdaptiveLimits:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.conf import LazySettings
@@ -19,7 +20,13 @@ from evolution.jobs.lifecycle import cancel_evolution, reset_circuits, trigger_e
 from evolution.models import EvolutionJob, ProviderCircuit
 from evolution.worker import tasks
 from evolution.worker.credentials import Credential
-from evolution.worker.llm_admission import LLMCall, ProviderBusy, admit, max_call_duration
+from evolution.worker.llm_admission import (
+    CHATS_PER_USER,
+    LLMCall,
+    ProviderBusy,
+    admit,
+    max_call_duration,
+)
 from evolution.worker.sweep import sweep
 from evolution.worker.tasks import run_evolution
 from evolution.worker.usage_ledger import Payer, UsageLedger
@@ -105,6 +112,21 @@ def test_of_parallel_calls_after_the_pause_one_is_the_probe(call: LLMCall) -> No
             return False
 
     assert sum(run_concurrently(6, try_it)) == 1
+
+
+@pytest.mark.databases
+@pytest.mark.django_db(transaction=True)
+def test_of_parallel_chats_of_a_person_four_begin(call: LLMCall) -> None:
+    chat = replace(call, session_id=uuid4())
+
+    def try_it(_: int) -> bool:
+        try:
+            return bool(admit(chat))
+        except CallHeldBack:
+            return False
+
+    assert sum(run_concurrently(6, try_it)) == CHATS_PER_USER
+    assert admit(call)
 
 
 def test_a_refused_key_stops_all_models_a_refused_model_only_itself(call: LLMCall) -> None:

@@ -1,13 +1,18 @@
 """Four answers at a time for a person, and as many as a process holds."""
 
+from uuid import uuid4
+
 import pytest
 from django.conf import LazySettings
+from django.utils import timezone
 
 from accounts.models import LlmKey, User
+from billing.models import UsageRecord
 from core.errors import RateLimited
 from evolution.models import AgentSession
 from evolution.playground import chat_turn
-from evolution.playground.chat_turn import ANSWERS_PER_USER, answer_slot
+from evolution.playground.chat_turn import answer_slot
+from evolution.worker.llm_admission import CHATS_PER_USER
 from tests.evolution.playground.test_chat_turn import ask, begin
 from tests.factories import make_user
 from tests.harness.fake_llm.model import FakeLLM
@@ -18,12 +23,26 @@ pytestmark = pytest.mark.postgres
 
 def test_one_person_has_so_many_answers_at_a_time(chat: AgentSession, llm: FakeLLM) -> None:
     gate = llm.hold("chat")
-    for _ in range(ANSWERS_PER_USER):
+    for _ in range(CHATS_PER_USER):
         begin(chat).start(lambda _text: None, lambda _answered: None)
-    gate.wait_for(ANSWERS_PER_USER)
+    gate.wait_for(CHATS_PER_USER)
     assert "of your chats are being answered" in ask(chat)[0].error
     gate.open()
     wait_until(lambda: not chat_turn._answers)
+    assert ask(chat)[0].answer is not None
+
+
+def test_answers_of_other_processes_count_too(chat: AgentSession, llm: FakeLLM) -> None:
+    assert ask(chat)[0].answer is not None
+    row = UsageRecord.objects.get()
+    for attempt in range(2, CHATS_PER_USER + 2):
+        row.pk, row.attempt, row.status = uuid4(), attempt, UsageRecord.Status.STARTED
+        row.created_at = timezone.now()
+        row.save(force_insert=True)
+    answered = ask(chat)[0]
+    assert answered.error == "4 of your chats are being answered. Ask again later."
+    assert llm.count("chat") == 1
+    UsageRecord.objects.filter(pk=row.pk).update(status=UsageRecord.Status.ANSWERED)
     assert ask(chat)[0].answer is not None
 
 
