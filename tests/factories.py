@@ -1,5 +1,6 @@
 """Plain factories: what a test needs, made by the services that users reach."""
 
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -68,7 +69,7 @@ def text_of_playbook(playbook: Playbook) -> str:
 
 def publish(playbook: Playbook, **judged: Any) -> Publication:
     """Judge and publish in the caller's transaction."""
-    return publish_deltas(judge_deltas(playbook=playbook, **judged), playbook=playbook)
+    return publish_deltas(partial(judge_deltas, playbook=playbook, **judged), playbook=playbook)
 
 
 def make_review_item(playbook: Playbook, text: str) -> ReviewItem:

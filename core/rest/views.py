@@ -138,6 +138,7 @@ def operation(
     partial: bool = False,
     once: bool = False,
     secret: bool = False,
+    prepared: bool = False,
     recent_login: bool = False,
     parameters: Sequence[Any] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -146,15 +147,16 @@ def operation(
     `scope` is what the credential needs; None: public. `gives` is a serializer, or serializers by
     status: the first one renders what the method returns, unless that is a response. The body as
     validated by `takes` is passed as `sent`; with `partial` no field is required. `once` honours
-    `Idempotency-Key`; with `secret` it does not keep the response. `recent_login` requires a login
-    within the last minutes, before the body is validated.
+    `Idempotency-Key`; with `secret` it does not keep the response. `prepared`: the method returns
+    what writes, and itself runs before the transaction of that key. `recent_login` requires a
+    login within the last minutes, before the body is validated.
     """
     by_status = gives if isinstance(gives, dict) else {200: gives}
     status, serializer_class = next(iter(by_status.items()))
 
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
-        def respond(view: BaseViewSet, kwargs: dict[str, Any]) -> HttpResponseBase:
-            made = method(view, **kwargs)
+        def respond(work: Callable[[], Any]) -> HttpResponseBase:
+            made = work()
             if isinstance(made, HttpResponseBase):
                 return made
             body = serializer_class(made).data if serializer_class else None
@@ -166,9 +168,10 @@ def operation(
                 require_recent_login(view.principal)
             if takes is not None:
                 kwargs["sent"] = view.validated_body(takes, partial=partial)
+            work = method(view, **kwargs) if prepared else lambda: method(view, **kwargs)
             if not once:
-                return respond(view, kwargs)
-            return run_once(view.principal, request, lambda: respond(view, kwargs), secret)
+                return respond(work)
+            return run_once(view.principal, request, lambda: respond(work), secret)
 
         handle.scope = scope  # type: ignore[attr-defined]  # read by HasScope
         described: Callable[..., Any] = extend_schema(

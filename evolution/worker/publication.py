@@ -1,5 +1,6 @@
 """Publishes an evolution: deltas, bullets, votes, version, outcomes and job in one transaction."""
 
+from collections.abc import Callable
 from functools import partial
 
 from django.db import transaction
@@ -18,7 +19,7 @@ from evolution.worker.failures import settle_outcomes
 from playbooks.document.operations import Operation
 from playbooks.document.text import find_ids
 from playbooks.models import Playbook, Trial, Version, Vote
-from playbooks.services.publishing import Judged, judge_deltas, judge_then_write, publish_deltas
+from playbooks.services.publishing import Judged, judge_deltas, judge_unlocked, publish_deltas
 from playbooks.services.seals import seal_version
 from playbooks.services.trials import settle_revert
 from playbooks.trials import open_version_trial
@@ -33,7 +34,8 @@ def publish(claim: Claim, evolved: EvolutionResult) -> None:
     For an archived playbook the job is cancelled. Raises FenceLost, and CollapseGuard when the
     new version would lose too much.
     """
-    judge_then_write(partial(_judge, claim, evolved), partial(_write, claim, evolved))
+    judge = partial(_judge, claim, evolved)
+    _write(claim, evolved, judge, judge_unlocked(judge))
 
 
 def _judge(claim: Claim, evolved: EvolutionResult) -> Judged:
@@ -54,7 +56,9 @@ def _judge(claim: Claim, evolved: EvolutionResult) -> Judged:
     )
 
 
-def _write(claim: Claim, evolved: EvolutionResult, judged: Judged | None) -> None:
+def _write(
+    claim: Claim, evolved: EvolutionResult, judge: Callable[[], Judged], judged: Judged | None
+) -> None:
     with transaction.atomic():
         # Playbook before job, as in reports and triggers: no deadlock.
         rows = Playbook.objects.select_for_update(of=("self",), no_key=True)
@@ -65,7 +69,7 @@ def _write(claim: Claim, evolved: EvolutionResult, judged: Judged | None) -> Non
             return
         settle_revert(playbook)
         stable = playbook.current_version
-        made = publish_deltas(judged or _judge(claim, evolved), playbook=playbook)
+        made = publish_deltas(judge, judged, playbook=playbook)
         _try_version(playbook, stable=stable, candidate=made.version)
         if evolved.refined_to is not None:
             playbook.refined_to = evolved.refined_to

@@ -1,5 +1,6 @@
 """REST views of playbooks, bullets, versions, reviews and trials."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from playbooks.models import Bullet, Playbook, ReviewItem, Section, Trial, Versi
 from playbooks.models.trials import TrialQuerySet
 from playbooks.review.decisions import approve_review_item, decline_review_item
 from playbooks.services import creation
-from playbooks.services.editing import edit_playbook
+from playbooks.services.editing import prepare_edit
 from playbooks.services.history import bullet_history
 from playbooks.services.loading import version_of
 from playbooks.services.reading import diff_versions, export_file, read_playbook
@@ -79,29 +80,36 @@ class PlaybookViewSet(BasePlaybookViewSet):
         return self.paginate(rows, s.PlaybookSerializer)
 
     @operation(
-        Scope.WRITE, {201: s.PlaybookSerializer}, takes=s.PlaybookCreateSerializer, once=True
+        Scope.WRITE,
+        {201: s.PlaybookSerializer},
+        takes=s.PlaybookCreateSerializer,
+        once=True,
+        prepared=True,
     )
-    def create_playbook(self, sent: dict[str, Any]) -> Any:
+    def create_playbook(self, sent: dict[str, Any]) -> Callable[[], Any]:
         """Create a playbook, empty or with first advice in any of the import formats."""
         sent["sections"] = [
             NewSection(**{**section, "aliases": tuple(section["aliases"])})
             for section in sent["sections"]
         ]
-        return as_listed(creation.create_playbook(by=self.principal, **sent))
+        create = creation.prepare_playbook(by=self.principal, **sent)
+        return lambda: as_listed(create())
 
     @operation(
         Scope.WRITE,
         {201: s.PlaybookSerializer, 200: s.ImportPreviewSerializer},
         takes=s.PlaybookImportSerializer,
         once=True,
+        prepared=True,
     )
-    def import_playbook(self, sent: dict[str, Any]) -> Any:
+    def import_playbook(self, sent: dict[str, Any]) -> Callable[[], Any]:
         """Create a playbook from ACE text, JSON, Markdown, a rules file or a cheatsheet."""
         sent.pop("version", None)
         if sent.pop("dry_run"):
             found = creation.preview_import(content=sent["content"], by=self.principal)
-            return Response(s.ImportPreviewSerializer(found).data)
-        return as_listed(creation.import_playbook(by=self.principal, **sent))
+            return lambda: Response(s.ImportPreviewSerializer(found).data)
+        create = creation.prepare_import(by=self.principal, **sent)
+        return lambda: as_listed(create())
 
     @operation(
         Scope.READ,
@@ -239,17 +247,23 @@ class PlaybookViewSet(BasePlaybookViewSet):
         {201: s.PlaybookEditResultSerializer, 200: s.PlaybookEditResultSerializer},
         takes=s.PlaybookEditSerializer,
         once=True,
+        prepared=True,
     )
-    def edit_playbook(self, pk: UUID, sent: dict[str, Any]) -> Response:
+    def edit_playbook(self, pk: UUID, sent: dict[str, Any]) -> Callable[[], Response]:
         """Edit bullets: 201 with a new version, 200 if no operation changed anything."""
-        publication = edit_playbook(
+        edit = prepare_edit(
             playbook=self.own_playbook(pk),
             by=self.principal,
             operations=[Operation(**{**op, "ids": tuple(op["ids"])}) for op in sent["operations"]],
             expected_version=sent["expected_version"],
         )
-        status = 200 if publication.version is None else 201
-        return Response(s.PlaybookEditResultSerializer(publication).data, status=status)
+
+        def write() -> Response:
+            publication = edit()
+            status = 200 if publication.version is None else 201
+            return Response(s.PlaybookEditResultSerializer(publication).data, status=status)
+
+        return write
 
 
 def as_listed(playbook: Playbook) -> Playbook:

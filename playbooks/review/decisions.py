@@ -1,6 +1,7 @@
 """Approve or decline an item of the review queue."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -28,14 +29,15 @@ def approve_review_item(*, item: ReviewItem, by: Principal, content: str = "") -
         item = _lock(item)
         delta, playbook = item.delta, item.playbook
         require_editable(playbook)
-        judged = judge_deltas(
+        judge = partial(
+            judge_deltas,
             playbook=playbook,
             operations=[_operation(delta, by, content)],
             reason=Version.Reason.EDIT,
             author=by,
             machine=False,
         )
-        publication = publish_deltas(judged, playbook=playbook)
+        publication = publish_deltas(judge, playbook=playbook)
         if publication.version is None:
             _refuse(publication.deltas[0])
         if content.strip():

@@ -1,8 +1,9 @@
 """Create playbooks: empty, imported, or cloned."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -25,7 +26,7 @@ from playbooks.document.text import DocumentError
 from playbooks.models import Delta, Playbook, ReviewPolicy, Version
 from playbooks.models import Section as SectionRow
 from playbooks.services.loading import LoadedPlaybook, load_state
-from playbooks.services.publishing import publish
+from playbooks.services.publishing import at_once, publish
 from playbooks.services.validation import (
     NAME_LIMIT,
     clean_description,
@@ -35,7 +36,7 @@ from playbooks.services.validation import (
 )
 
 
-def create_playbook(
+def prepare_playbook(
     *,
     by: Principal,
     name: str,
@@ -43,22 +44,23 @@ def create_playbook(
     sections: Sequence[Section] | None = None,
     content: str = "",
     owner: User | None = None,
-) -> Playbook:
-    """A playbook of `by` exists, at version 1, with the advice of `content` in any import format.
+) -> Callable[[], Playbook]:
+    """Creates a playbook of `by`, at version 1, with the advice of `content` in any import format.
 
     Without it an empty one, with the default sections unless others are given. `owner`: somebody
-    else, for whom staff creates it. Raises
-    PlanLimitReached, as everything does here that makes a playbook, and Invalid.
+    else, for whom staff creates it. Raises Invalid; the call of the result, as all that makes a
+    playbook here, PlanLimitReached.
     """
     if content.strip():
         if sections:
             raise Invalid.field("sections", "The sections come from `content`: leave one out.")
-        return import_playbook(
+        return prepare_import(
             by=by, content=content, name=name, description=description, owner=owner
         )
     headings = DEFAULT_SECTIONS if not sections else clean_sections(sections)
     refuse_risky_texts(by, description=[description], sections=[s.title for s in headings])
-    return _start(
+    return partial(
+        _start,
         "create_playbook",
         by,
         owner=owner,
@@ -70,15 +72,18 @@ def create_playbook(
     )
 
 
-def import_playbook(
+create_playbook = at_once(prepare_playbook)
+
+
+def prepare_import(
     *,
     by: Principal,
     content: str,
     name: str = "",
     description: str = "",
     owner: User | None = None,
-) -> Playbook:
-    """A playbook of `by` with the bullets of a text in any import format, at version 1.
+) -> Callable[[], Playbook]:
+    """Creates a playbook of `by` with the bullets of a text in any import format, at version 1.
 
     Ids and counters are kept where the format has them. Name and description default to those
     inside the text. Of what a key or app imports, risky texts wait in the review queue, and those
@@ -88,7 +93,8 @@ def import_playbook(
     description = description.strip() or found.description
     headings = [section.title for section in found.document.sections]
     refuse_risky_texts(by, description=[description], content=headings)
-    return _start(
+    return partial(
+        _start,
         "import_playbook",
         by,
         owner=owner,
@@ -98,6 +104,9 @@ def import_playbook(
         result=build_initial_state(found.document, reason="Imported.", review=_review_rule(by)),
         reason=Version.Reason.IMPORT,
     )
+
+
+import_playbook = at_once(prepare_import)
 
 
 def preview_import(*, content: str, by: Principal | None = None) -> Import:

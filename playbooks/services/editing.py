@@ -1,6 +1,6 @@
 """Edits of bullets: a list of operations that becomes one version."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -18,8 +18,9 @@ from playbooks.services.loading import require_editable
 from playbooks.services.publishing import (
     Judged,
     Publication,
+    at_once,
     judge_deltas,
-    judge_then_write,
+    judge_unlocked,
     publish_deltas,
 )
 from playbooks.services.trials import lock_to_publish
@@ -28,16 +29,17 @@ MAX_OPERATIONS = 200
 MAX_OUTCOMES = 1_000
 
 
-def edit_playbook(
+def prepare_edit(
     *,
     playbook: Playbook,
     by: Principal,
     operations: Sequence[Operation],
     expected_version: int | None = None,
-) -> Publication:
-    """The valid operations become a new version; the deltas record the result of each.
+) -> Callable[[], Publication]:
+    """Judge the operations; to call the result makes the valid ones a new version.
 
-    A person's edit is applied as it is; the texts of a key or app follow the review rule.
+    The deltas record the result of each operation. A person's edit is applied as it is; the texts
+    of a key or app follow the review rule.
     Raises Conflict for an archived playbook, a starter, and one that is no longer at
     `expected_version`; Invalid for no or too many operations, for more text than a playbook
     holds, and for foreign outcome ids.
@@ -58,21 +60,26 @@ def edit_playbook(
             machine=False,
         )
 
+    judged = judge_unlocked(judge)
+
     @transaction.atomic
-    def write(judged: Judged | None) -> Publication:
+    def write() -> Publication:
         lock_to_publish(playbook)
         require_editable(playbook, by)
         number = playbook.current_version.number if playbook.current_version else 0
         if expected_version not in {None, number}:
             raise Conflict(f"The playbook is at version {number} now. Read it again.")
         _refuse_foreign_outcomes(playbook, operations)
-        made = publish_deltas(judged or judge(), playbook=playbook)
+        made = publish_deltas(judge, judged, playbook=playbook)
         if made.version is not None:
             owner, number = playbook.owner_id, made.version.number
             record(action="edit_playbook", by=by, subject=playbook, owner=owner, version=number)
         return made
 
-    return judge_then_write(judge, write)
+    return write
+
+
+edit_playbook = at_once(prepare_edit)
 
 
 def _refuse_foreign_outcomes(playbook: Playbook, operations: Sequence[Operation]) -> None:

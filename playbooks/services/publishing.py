@@ -1,11 +1,10 @@
 """Writing a judged result: a version, its deltas, the bullets and their votes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
 from django.conf import settings
@@ -42,8 +41,8 @@ from playbooks.services.loading import (
 from playbooks.services.seals import seal_version
 from playbooks.trials import stop_open_trial
 
+P = ParamSpec("P")
 T = TypeVar("T")
-JUDGED_UNLOCKED = 2
 MACHINE_REASONS = (Version.Reason.EVOLUTION, Version.Reason.REVERTED)
 GUARDED = timedelta(days=7)
 """What machines remove in this time counts together."""
@@ -70,10 +69,6 @@ class Publication:
 
     version: Version | None
     deltas: list[Delta]
-
-
-class PlaybookChanged(Exception):
-    """The playbook is not as it was judged; nothing is written."""
 
 
 @dataclass(frozen=True)
@@ -143,30 +138,33 @@ def _revision_of(playbook: Playbook) -> tuple[Any, ...]:
     return playbook.current_version_id, playbook.updated_at
 
 
-def judge_then_write(judge: Callable[[], Judged], write: Callable[[Judged | None], T]) -> T:
-    """Judge before `write` takes the lock: on SQLite all other writers would wait meanwhile.
+def at_once(prepare: Callable[P, Callable[[], T]]) -> Callable[P, T]:
+    """The service that prepares and then writes; REST with an Idempotency-Key does so apart."""
+    return lambda *args, **kwargs: prepare(*args, **kwargs)()
 
-    When the playbook changed meanwhile it is judged anew; the last time `write` gets None, and
-    judges under the lock.
+
+def judge_unlocked(judge: Callable[[], Judged]) -> Judged | None:
+    """Judge before the playbook is locked: on SQLite all other writers would wait meanwhile.
+
+    None where that failed, perhaps on rows of two states: publish_deltas judges again.
     """
-    for _ in range(JUDGED_UNLOCKED):
-        try:
-            judged = judge()
-        except (AceError, LookupError):  # may come from rows of two states
-            break
-        with suppress(PlaybookChanged):
-            return write(judged)
-    return write(None)
+    try:
+        return judge()
+    except (AceError, LookupError):
+        return None
 
 
-def publish_deltas(judged: Judged, *, playbook: Playbook) -> Publication:
+def publish_deltas(
+    judge: Callable[[], Judged], judged: Judged | None = None, *, playbook: Playbook
+) -> Publication:
     """The valid operations become a new version; every judged one is a Delta row.
 
-    Call it in the transaction that has locked the playbook row. Raises PlaybookChanged, and
-    Conflict when another version was published meanwhile; nothing is written then.
+    Call it in the transaction that has locked the playbook row. `judge` is asked when the playbook
+    is no longer as it was `judged`. Raises Conflict when another version was published meanwhile;
+    nothing is written then.
     """
-    if judged.revision != _revision_of(playbook):
-        raise PlaybookChanged
+    if judged is None or judged.revision != _revision_of(playbook):
+        judged = judge()
     return publish(
         playbook,
         judged.loaded,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from unittest.mock import Mock
 from uuid import uuid4
 
 import pytest
@@ -12,6 +13,7 @@ from accounts.models import User
 from core.errors import Conflict
 from core.security.scopes import Principal
 from evolution.outcomes.cases import add_cases
+from playbooks.document.imports import Import, read_import
 from playbooks.document.operations import Operation
 from playbooks.document.text import content_hash
 from playbooks.models import Bullet, Delta, Playbook, Section, Version, Vote
@@ -22,14 +24,14 @@ from playbooks.services.outcome_removal import remove_outcomes
 from playbooks.services.publishing import (
     CollapseGuard,
     Judged,
-    PlaybookChanged,
     Publication,
     judge_deltas,
     publish_deltas,
 )
 from playbooks.services.settings import update_playbook
-from tests.factories import make_outcome, make_playbook, make_review_item, publish
+from tests.factories import ACE_TEXT, make_outcome, make_playbook, make_review_item, publish
 from tests.harness.history import verify_playbook
+from tests.harness.rest_client import Rest
 from tests.playbooks.test_edit import edit, text_of
 
 pytestmark = pytest.mark.postgres
@@ -165,7 +167,30 @@ def test_an_edit_is_judged_before_it_takes_the_lock(
     assert locked == [False]
 
 
-def test_what_changed_since_the_judgement_is_judged_again_at_last_under_the_lock(
+def test_with_an_idempotency_key_too(
+    playbook: Playbook, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edit is judged, and an import read and judged, before the transaction of the key."""
+    locked, before, read = meanwhile(monkeypatch), len(connection.savepoint_ids), read_import
+
+    def reading(text: str) -> Import:
+        locked.append(len(connection.savepoint_ids) > before)
+        return read(text)
+
+    monkeypatch.setattr(creation, "read_import", reading)
+    rest, add = Rest.of(alice), {"type": "ADD", "section": "str", "content": "Faster."}
+    for path, body in (
+        (f"/playbooks/{playbook.pk}/deltas", {"operations": [add]}),
+        ("/playbooks/import", {"name": "a", "content": ACE_TEXT}),
+        ("/playbooks", {"name": "b", "content": ACE_TEXT}),
+    ):
+        answers = [rest.post(path, body, Idempotency_Key=path) for _ in range(2)]
+        assert [a.status_code for a in answers] == [201, 201]
+        assert answers[0].content == answers[1].content
+    assert locked == [False] * 6
+
+
+def test_what_changed_since_the_judgement_is_judged_again_under_the_lock(
     playbook: Playbook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def another(text: str) -> None:
@@ -173,11 +198,11 @@ def test_what_changed_since_the_judgement_is_judged_again_at_last_under_the_lock
         with transaction.atomic():
             publish(row, operations=[Operation("ADD", content=text)], reason="edit", machine=False)
 
-    locked = meanwhile(monkeypatch, *(partial(another, text) for text in ADDS[:2]))
+    locked = meanwhile(monkeypatch, partial(another, ADDS[0]))
     made = edit(playbook, Operation("ADD", content=ADDS[0]), Operation("ADD", content="Faster."))
-    assert locked == [False, False, True]
+    assert locked == [False, True]
     assert [d.reason_code for d in made.deltas] == ["duplicate_of", ""]
-    assert made.version is not None and made.version.number == 4
+    assert made.version is not None and made.version.number == 3
     assert verify_playbook(playbook) == []
 
 
@@ -191,7 +216,8 @@ def test_no_judgement_outlives_what_it_rests_on(
     evolve(playbook, vote("str-00001", outcome=outcome))
     row = Playbook.objects.get(pk=playbook.pk)
     add = [Operation("ADD", content="Name the unit.")]
-    judged = judge_deltas(playbook=row, operations=add, reason="evolution", machine=True)
+    judge = partial(judge_deltas, playbook=row, operations=add, reason="evolution", machine=True)
+    judged = judge()
     fresh = Playbook.objects.get(pk=playbook.pk)
     if change == "decline":
         decline_review_item(item=item, by=by)
@@ -202,9 +228,11 @@ def test_no_judgement_outlives_what_it_rests_on(
     else:
         case = '{"question": "How many?", "target": "Forty-two"}'
         add_cases(playbook=fresh, by=by, content=case)
-    with transaction.atomic(), pytest.raises(PlaybookChanged):
+    again = Mock(side_effect=judge)
+    with transaction.atomic():
         lock_playbook(row)
-        publish_deltas(judged, playbook=row)
+        publish_deltas(again, judged, playbook=row)
+    assert again.call_count == 1
 
 
 def test_texts_of_reasons_and_ids_fit_their_columns(playbook: Playbook) -> None:
