@@ -188,11 +188,16 @@ def test_an_idempotency_key_of_a_stranger_replays_nothing(world: World, charlie:
     assert stranger.status_code == 404
 
 
-def test_a_stored_response_is_not_replayed_to_a_narrower_key(world: World, alice: User) -> None:
-    path = f"/playbooks/{world.ids['playbook']}/deltas"
-    body = {"operations": [{"type": "ADD", "section": "str", "content": "Read it twice."}]}
+ADD = {"operations": [{"type": "ADD", "section": "str", "content": "Read it twice."}]}
+
+
+@pytest.mark.parametrize(("action", "body", "status"), [("deltas", ADD, 404), ("clone", {}, 409)])
+def test_a_stored_response_is_not_replayed_to_a_narrower_key(
+    world: World, alice: User, action: str, body: dict[str, Any], status: int
+) -> None:
+    path = f"/playbooks/{world.ids['playbook']}/{action}"
     assert Rest(world.token).post(path, body, Idempotency_Key="one").status_code == 201
     other = make_playbook(alice, name="Other")
     narrow = Rest.key(alice, playbook_ids=[other.pk]).post(path, body, Idempotency_Key="one")
-    assert narrow.status_code == 409
+    assert narrow.status_code == status
     assert CANARY not in narrow.content.decode()
