@@ -147,21 +147,13 @@ def operation(
     `scope` is what the credential needs; None: public. `gives` is a serializer, or serializers by
     status: the first one renders what the method returns, unless that is a response. The body as
     validated by `takes` is passed as `sent`; with `partial` no field is required. `once` honours
-    `Idempotency-Key`; with `secret` it does not keep the response. `prepared`: the method returns
-    what writes, and itself runs before the transaction of that key. `recent_login` requires a
-    login within the last minutes, before the body is validated.
+    `Idempotency-Key`; with `secret` it does not keep the response. `prepared` does too,
+    of a method that returns what writes: it runs before the transaction of that key.
+    `recent_login` requires a login within the last minutes, before the body is validated.
     """
-    by_status = gives if isinstance(gives, dict) else {200: gives}
-    status, serializer_class = next(iter(by_status.items()))
+    once = once or prepared
 
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
-        def respond(work: Callable[[], Any]) -> HttpResponseBase:
-            made = work()
-            if isinstance(made, HttpResponseBase):
-                return made
-            body = serializer_class(made).data if serializer_class else None
-            return Response(body, status=status)
-
         @wraps(method)
         def handle(view: BaseViewSet, request: Request, **kwargs: Any) -> HttpResponseBase:
             if recent_login:
@@ -170,8 +162,8 @@ def operation(
                 kwargs["sent"] = view.validated_body(takes, partial=partial)
             work = method(view, **kwargs) if prepared else lambda: method(view, **kwargs)
             if not once:
-                return respond(work)
-            return run_once(view.principal, request, lambda: respond(work), secret)
+                return _response(work(), gives)
+            return run_once(view.principal, request, lambda: _response(work(), gives), secret)
 
         handle.scope = scope  # type: ignore[attr-defined]  # read by HasScope
         described: Callable[..., Any] = extend_schema(
@@ -183,6 +175,15 @@ def operation(
         return described
 
     return decorate
+
+
+def _response(made: Any, gives: Any) -> HttpResponseBase:
+    """What a method returned, rendered by the first serializer of its operation."""
+    if isinstance(made, HttpResponseBase):
+        return made
+    by_status = gives if isinstance(gives, dict) else {200: gives}
+    status, serializer_class = next(iter(by_status.items()))
+    return Response(serializer_class(made).data if serializer_class else None, status=status)
 
 
 def _unknown_fields(serializer: Any, sent: Any, where: str = "") -> Iterator[tuple[str, list[str]]]:

@@ -80,11 +80,7 @@ class PlaybookViewSet(BasePlaybookViewSet):
         return self.paginate(rows, s.PlaybookSerializer)
 
     @operation(
-        Scope.WRITE,
-        {201: s.PlaybookSerializer},
-        takes=s.PlaybookCreateSerializer,
-        once=True,
-        prepared=True,
+        Scope.WRITE, {201: s.PlaybookSerializer}, takes=s.PlaybookCreateSerializer, prepared=True
     )
     def create_playbook(self, sent: dict[str, Any]) -> Callable[[], Any]:
         """Create a playbook, empty or with first advice in any of the import formats."""
@@ -99,7 +95,6 @@ class PlaybookViewSet(BasePlaybookViewSet):
         Scope.WRITE,
         {201: s.PlaybookSerializer, 200: s.ImportPreviewSerializer},
         takes=s.PlaybookImportSerializer,
-        once=True,
         prepared=True,
     )
     def import_playbook(self, sent: dict[str, Any]) -> Callable[[], Any]:
@@ -246,7 +241,6 @@ class PlaybookViewSet(BasePlaybookViewSet):
         Scope.WRITE,
         {201: s.PlaybookEditResultSerializer, 200: s.PlaybookEditResultSerializer},
         takes=s.PlaybookEditSerializer,
-        once=True,
         prepared=True,
     )
     def edit_playbook(self, pk: UUID, sent: dict[str, Any]) -> Callable[[], Response]:
