@@ -20,6 +20,9 @@ class UsageTotalsSerializer(serializers.Serializer[Any]):
     completion_tokens = serializers.IntegerField()
     cached_tokens = serializers.IntegerField(help_text="Part of prompt_tokens.")
     total_tokens = serializers.IntegerField()
+    estimated_calls = serializers.IntegerField(
+        help_text="Calls whose tokens are an estimate: the provider reported none."
+    )
     cost_usd = serializers.DecimalField(
         max_digits=18,
         decimal_places=6,

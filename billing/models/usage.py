@@ -10,6 +10,8 @@ from accounts.models import User
 from core.models import BaseModel
 from core.sql.querysets import OwnedQuerySet
 
+ESTIMATED = Q(estimated=True, total_tokens__gt=0)
+"""The calls whose tokens are estimated here, because the provider reported none."""
 NOBODY = UUID(int=0)
 """In DailySpend: no playbook, or a deleted account."""
 

@@ -11,6 +11,7 @@ from django.db.models.functions import Cast, Substr
 
 from accounts.models import User
 from billing.models import UsageRecord
+from billing.models.usage import ESTIMATED
 from core.security.scopes import Principal
 
 NO_KEY = "-"
@@ -22,6 +23,10 @@ START = "start"
 """In the names to group by: the first day of the day, week or month of a call."""
 # The day as text instead of Trunc(), which calls Python for every row on SQLite.
 DAY = Substr(Cast("created_at", CharField()), 1, 10)
+TOKEN_SUMS = (
+    *("prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens"),
+    "estimated_calls",
+)
 _ENDED = ~Q(status=UsageRecord.Status.STARTED)
 AGGREGATES: dict[str, Any] = {
     "sum_calls": Count("id", filter=_ENDED),
@@ -32,6 +37,7 @@ AGGREGATES: dict[str, Any] = {
     "sum_cached_tokens": Sum("cached_tokens"),
     "sum_total_tokens": Sum("total_tokens"),
     "sum_known_cost_usd": Sum("cost_usd", default=Decimal(0)),
+    "sum_estimated_calls": Count("id", filter=ESTIMATED),
     "sum_unpriced_calls": Count("id", filter=_ENDED & Q(cost_usd=None)),
 }
 
@@ -47,6 +53,7 @@ class UsageTotal:
     completion_tokens: int = 0
     cached_tokens: int = 0
     total_tokens: int = 0
+    estimated_calls: int = 0
     known_cost_usd: Decimal = Decimal(0)
     unpriced_calls: int = 0
     missing: set[str] = field(default_factory=set)
@@ -122,6 +129,11 @@ def total_of(sums: Iterable[UsageTotal]) -> UsageTotal:
     for total in sums:
         found.add(total)
     return found
+
+
+def sum_usage(**filters: Any) -> UsageTotal:
+    """The total of the calls with these fields; one query."""
+    return total_of(sum_by(UsageRecord.objects.filter(**filters)).values())
 
 
 def bucket_start(day: date, period: str) -> date:

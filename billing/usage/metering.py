@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Avg, CharField, Count, Q, Sum, UUIDField
+from django.db.models import Avg, CharField, UUIDField
 
 from billing.models import UsageRecord
 from billing.pricing.usage_pricing import apply_price, price_usage, resolve_base_url
@@ -126,17 +126,6 @@ def _correct_estimate(record: UsageRecord) -> None:
         rows = UsageRecord.objects.select_for_update(of=("self",), no_key=True)
         if rows.filter(pk=record.pk).exists():
             record.save(update_fields=FIELDS_OF_THE_END)
-
-
-def sum_usage(**filters: Any) -> dict[str, Any]:
-    """Totals of calls; `cost` of those with a known price, `unpriced` counts the others."""
-    ended = ~Q(status=UsageRecord.Status.STARTED)
-    return UsageRecord.objects.filter(**filters).aggregate(
-        calls=Count("id"),
-        tokens=Sum("total_tokens", default=0),
-        cost=Sum("cost_usd"),
-        unpriced=Count("id", filter=ended & Q(cost_usd=None)),
-    )
 
 
 def settle_abandoned_usage(*, max_call_duration: timedelta) -> int:

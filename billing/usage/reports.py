@@ -15,6 +15,7 @@ from billing.models import UsageRecord
 from billing.usage.aggregation import (
     NO_KEY,
     START,
+    TOKEN_SUMS,
     Sums,
     UsageTotal,
     bucket_start,
@@ -39,7 +40,7 @@ OPERATION_LABELS = {
 CSV_HEADER = (
     *("start", "playbook_id", "playbook", "model", "operation", "key_id", "key"),
     *("calls", "failed_calls"),
-    *("prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens"),
+    *TOKEN_SUMS,
     *("cost_usd", "known_cost_usd", "calls_of_unknown_cost"),
 )
 GROUP_FIELDS = {
@@ -128,8 +129,8 @@ def csv_rows(user: User, rows: QuerySet[UsageRecord], period: str) -> Iterator[t
         yield (
             *(start, playbook, names.label("playbook", playbook), model, operation),
             *(key, names.label("key", key)),
-            *(total.calls, total.failed_calls, total.prompt_tokens, total.completion_tokens),
-            *(total.cached_tokens, total.total_tokens, cost, known, total.unpriced_calls),
+            *(getattr(total, name) for name in ("calls", "failed_calls", *TOKEN_SUMS)),
+            *(cost, known, total.unpriced_calls),
         )
 
 

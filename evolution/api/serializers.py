@@ -197,6 +197,9 @@ class TokenTotalsSerializer(serializers.Serializer[Any]):
     completion_tokens = serializers.IntegerField(default=0, read_only=True)
     cached_tokens = serializers.IntegerField(default=0, read_only=True)
     total_tokens = serializers.IntegerField(default=0, read_only=True)
+    estimated_calls = serializers.IntegerField(
+        default=0, read_only=True, help_text="Calls whose tokens are an estimate."
+    )
     cost_usd = Text(**NULLABLE, help_text="A decimal; null if a price is unknown.")
 
 

@@ -5,12 +5,12 @@ from decimal import Decimal
 from typing import Any, ClassVar, Self
 
 from django.db import models
-from django.db.models import Count, OuterRef, Q, Subquery, Sum
+from django.db.models import Count, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
 from accounts.models import ApiKey, User
-from billing.models import UsageRecord
+from billing.usage.aggregation import TOKEN_SUMS, sum_usage
 from core.models import BaseModel
 from core.sql.querysets import search_filter
 from playbooks.models import Delta, Playbook, PlaybookOwnedQuerySet, Version
@@ -311,18 +311,13 @@ class EvolutionJob(BaseModel):
 
         The cost is None while the price of a call is not known.
         """
-        sums = UsageRecord.objects.filter(job_id=self.pk).aggregate(
-            calls=Count("id"),
-            prompt_tokens=Sum("prompt_tokens", default=0),
-            completion_tokens=Sum("completion_tokens", default=0),
-            cached_tokens=Sum("cached_tokens", default=0),
-            total_tokens=Sum("total_tokens", default=0),
-            # Before the sum `cost_usd`, which the name would mean otherwise.
-            unpriced=Count("id", filter=Q(cost_usd=None)),
-            cost_usd=Sum("cost_usd"),
-        )
-        cost, unpriced = sums.pop("cost_usd"), sums.pop("unpriced")
-        return sums | {"cost_usd": None if cost is None or unpriced else str(cost)}
+        total = sum_usage(job_id=self.pk)
+        is_known = total.calls and not total.unfinished_calls and not total.missing
+        return {
+            "calls": total.calls + total.unfinished_calls,
+            **{name: getattr(total, name) for name in TOKEN_SUMS},
+            "cost_usd": str(total.known_cost_usd) if is_known else None,
+        }
 
     @property
     def refused(self) -> list[dict[str, str]]:

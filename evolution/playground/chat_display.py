@@ -1,12 +1,11 @@
 """What the playground shows of a chat: its sides, their turns, and the bullets an answer cites."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from accounts.models import User
 from billing.models import UsageRecord
-from billing.usage.metering import sum_usage
+from billing.usage.aggregation import UsageTotal, sum_usage
 from evolution.engine.llm import Cancelled
 from evolution.models import AgentSession, SessionMessage
 from playbooks.document.sections import Section
@@ -61,7 +60,7 @@ class ChatSide:
     messages: list[DisplayedMessage]
     sections: list[tuple[Section, list[Bullet]]]
     can_rate: bool
-    total: Mapping[str, Any]
+    total: UsageTotal
 
     @property
     def key(self) -> str:

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from billing.usage.metering import sum_usage
+from billing.usage.aggregation import sum_usage
 from core.http.forms import ConfirmForm
 from core.http.pagination import KeysetPage
 from core.http.requests import UserRequest

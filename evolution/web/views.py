@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounts.models import User
 from billing.limits.spending import list_budgets
-from billing.usage.metering import sum_usage
+from billing.usage.aggregation import sum_usage
 from core.csv import write_csv
 from core.http.pagination import KeysetPage
 from core.http.requests import UserRequest
@@ -220,7 +220,7 @@ def live_state(job: EvolutionJob) -> dict[str, Any]:
     applied = [delta for delta in deltas if delta.status == Delta.Status.APPLIED]
     named = [delta.outcome_ids for delta in deltas if delta.type != Delta.Type.TAG]
     parts = (job.status, job.phase, bound, reflected, job.attempt, job.wait_reason)
-    figures = (usage["calls"], usage["tokens"], usage["cost"])
+    figures = (usage.calls, usage.total_tokens, usage.known_cost_usd)
     return {
         "bound": bound,
         "reflected": reflected,

@@ -78,7 +78,7 @@ class PlaybookText(ResultItem, ToolResult):
     name: str
     version: int
     serving_id: str
-    token_count: int
+    estimated_tokens: int = Field(validation_alias="token_count")
     content: str
     left_out: list[str]
     rule: str = REPORTING_RULE
@@ -199,7 +199,7 @@ class VersionItem(ResultItem):
     reason: str
     created_at: datetime
     bullet_count: int
-    token_count: int
+    estimated_tokens: int = Field(validation_alias="token_count")
 
 
 class VersionList(ToolResult):

@@ -4,7 +4,7 @@ import pytest
 
 from accounts.models import User
 from billing.models import UsageRecord
-from billing.usage.metering import sum_usage
+from billing.usage.aggregation import sum_usage
 from core.security.scopes import Principal
 from evolution.evidence.provenance import contributing_sessions, session_provenance
 from playbooks.models import Bullet, Playbook
@@ -73,7 +73,5 @@ def test_the_cost_of_a_session_is_that_of_its_calls(playbook: Playbook, alice: U
         )
     UsageRecord.objects.create(**row, cost_usd="9", total_tokens=9)
     cost = sum_usage(session_id=session.pk)
-    assert (cost["calls"], cost["tokens"], f"{cost['cost']:.2f}", cost["unpriced"]) == (
-        *(2, 10, "0.25"),
-        1,
-    )
+    assert (cost.calls, cost.total_tokens) == (2, 10)
+    assert (f"{cost.known_cost_usd:.2f}", cost.unpriced_calls) == ("0.25", 1)

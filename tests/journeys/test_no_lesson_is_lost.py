@@ -307,3 +307,31 @@ def test_small_things_are_said_as_they_are(
     assert "≈" in page(alice, playbook.get_absolute_url())
     assert "≈" in page(alice, f"{playbook.get_absolute_url()}/versions")
     assert logged_in_client(staff).get("/admin/playbooks/playbook/add/").status_code == 200
+
+
+def test_estimated_tokens_are_marked_everywhere(
+    live_url: str, alice: User, playbook: Playbook
+) -> None:
+    """A call whose provider reported no tokens marks the sums that it is in, and no others."""
+    job = EvolutionJob.objects.create(playbook=playbook, trigger="manual", status="running")
+    call = {"user": alice, "playbook_id": playbook.pk, "job_id": job.pk, "status": "answered"}
+    known = {"model": "gpt-4o-mini", "step": "curate", "operation": "curate", "attempt": 1}
+    UsageRecord.objects.create(**call, **known, total_tokens=1_000, cost_usd=1)
+    rest, agent = Rest.of(alice), live_mcp(live_url, make_key(alice)[1])
+    pages = {"/usage": "{}</dd>", f"/evolutions/{job.pk}": "{}</dd>", "/overview": "{} tokens"}
+
+    def marks() -> list[int]:
+        total = rest.get("/billing/usage").json()["total"]
+        shown = rest.get(f"/evolutions/{job.pk}").json()["token_totals"]
+        told = agent.ask("get_evolution_status", job_id=str(job.pk))["token_totals"]
+        return [one["estimated_calls"] for one in (total, shown, told)]
+
+    assert marks() == [0, 0, 0]
+    for path, text in pages.items():
+        assert f">{text.format('1,000')}" in page(alice, path)
+    UsageRecord.objects.create(**call, **known | {"attempt": 2}, total_tokens=500, estimated=True)
+    assert marks() == [1, 1, 1]
+    for path, text in pages.items():
+        assert f">≈{text.format('1,500')}" in page(alice, path)
+    read = agent.ask("get_playbook", playbook_id=str(playbook.pk))
+    assert read["estimated_tokens"] == rest.get(f"/playbooks/{playbook.pk}").json()["token_count"]

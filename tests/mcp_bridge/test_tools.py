@@ -65,7 +65,7 @@ def test_reading_gives_text_and_structure_and_writes_nothing(
     answer = agent.call("get_playbook", playbook_id=str(playbook.pk))
     content = answer.structured_content or {}
     assert set(content) == {
-        "id", "name", "version", "serving_id", "token_count", "content", "left_out", "rule"
+        "id", "name", "version", "serving_id", "estimated_tokens", "content", "left_out", "rule"
     }  # fmt: skip
     assert (content["id"], content["version"]) == (str(playbook.pk), 1)
     assert "[str-00001]" in content["content"]
