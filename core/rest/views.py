@@ -25,6 +25,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from core.errors import Invalid, NotAuthenticated
 from core.http.reauthentication import require_recent_login
+from core.near_misses import understand_fields
 from core.ratelimit.limits import Allowance, count_request
 from core.rest.idempotency import run_once
 from core.security.scopes import Principal, Scope
@@ -56,21 +57,26 @@ class BaseViewSet(GenericViewSet[Any]):
         return self.request.auth
 
     def validated_body(
-        self, serializer_class: type[Serializer[Any]], *, partial: bool = False
+        self, serializer_class: type[Serializer[Any]], *, partial: bool, forgiving: bool
     ) -> dict[str, Any]:
         """The request body as validated by the serializer. Raises Invalid with the fields.
 
-        `partial`: no field is required.
+        `partial`: no field is required. `forgiving`: slips are in `warnings`, not refused.
         """
-        serializer = serializer_class(data=self.request.data, partial=partial)
+        data, warnings = self.request.data, list[str]()
+        if forgiving and isinstance(data, Mapping):
+            fields = serializer_class().fields
+            lists = [name for name, field in fields.items() if isinstance(field, ListField)]
+            data, warnings, _ = understand_fields(data, of="This", known=fields, lists=lists)
+        serializer = serializer_class(data=data, partial=partial)
         # A misspelt field must not be dropped silently: a citation would be lost.
-        unknown = dict(islice(_unknown_fields(serializer, self.request.data), 10))
+        unknown = dict(islice(_unknown_fields(serializer, data), 10))
         if unknown:
             name, lines = next(iter(unknown.items()))
             raise Invalid(f"Check `{name}`: {lines[0]}", fields=unknown)
         if not serializer.is_valid():
             raise ValidationError(_with_choices(serializer))
-        return dict(serializer.validated_data)
+        return dict(serializer.validated_data) | ({"warnings": warnings} if forgiving else {})
 
     def paginate(
         self,
@@ -136,6 +142,7 @@ def operation(
     *,
     takes: type[Serializer[Any]] | None = None,
     partial: bool = False,
+    forgiving: bool = False,
     once: bool = False,
     secret: bool = False,
     prepared: bool = False,
@@ -146,7 +153,7 @@ def operation(
 
     `scope` is what the credential needs; None: public. `gives` is a serializer, or serializers by
     status: the first one renders what the method returns, unless that is a response. The body as
-    validated by `takes` is passed as `sent`; with `partial` no field is required. `once` honours
+    validated by `takes` is passed as `sent`: see `validated_body`. `once` honours an
     `Idempotency-Key`; with `secret` it does not keep the response. `prepared` does too,
     of a method that returns what writes: it runs before the transaction of that key.
     `recent_login` requires a login within the last minutes, before the body is validated.
@@ -159,7 +166,7 @@ def operation(
             if recent_login:
                 require_recent_login(view.principal)
             if takes is not None:
-                kwargs["sent"] = view.validated_body(takes, partial=partial)
+                kwargs["sent"] = view.validated_body(takes, partial=partial, forgiving=forgiving)
             work = method(view, **kwargs) if prepared else lambda: method(view, **kwargs)
             if not once:
                 return _response(work(), gives)

@@ -50,6 +50,7 @@ class OutcomeViewSet(BaseEvolutionViewSet):
         Scope.REPORT,
         {201: s.RecordedOutcomeSerializer},
         takes=s.OutcomeCreateSerializer,
+        forgiving=True,
         parameters=[IDEMPOTENCY_KEY],
     )
     def report_outcome(self, pk: UUID, sent: dict[str, Any]) -> Response:

@@ -59,14 +59,15 @@ def report_outcome(
     ref: str = "",
     idempotency_key: str = "",
     cost_usd: Decimal | None = None,
+    warnings: Sequence[str] = (),
 ) -> RecordedOutcome:
     """Store the outcome for the next evolution, which is triggered when due.
 
-    `bullet_ids` were used, `harmful_bullet_ids` misled; `ref` names a commit, pull
-    request or run, for a later correction. Raises Invalid, TooLarge, RateLimited,
+    `bullet_ids` were used, `harmful_bullet_ids` misled; `ref` names a commit, pull request or run,
+    for a later correction; `warnings` are given back first. Raises Invalid, TooLarge, RateLimited,
     Conflict (`archived`, `idempotency_conflict`).
     """
-    report, warnings = validation.clean_report(
+    report, slips = validation.clean_report(
         playbook=playbook,
         by=by,
         task_description=task_description,
@@ -88,7 +89,7 @@ def report_outcome(
         if not idempotency_key:
             raise
         recorded = _store_report(playbook, by, report)
-    return replace(recorded, warnings=[*warnings, *recorded.warnings])
+    return replace(recorded, warnings=[*warnings, *slips, *recorded.warnings])
 
 
 def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> RecordedOutcome:

@@ -25,19 +25,6 @@ def _without_fault(text: str) -> str:
     return text
 
 
-def _check_positive(number: int) -> int:
-    # Not Field(le=…): the bound of a database column would be in the schema that models read.
-    if not 1 <= number <= MAX_NUMBER:
-        raise ValueError("send a whole number from 1 on")
-    return number
-
-
-def _check_page_size(number: int) -> int:
-    if not 1 <= number <= MAX_PAGE_SIZE:
-        raise ValueError(f"send a whole number from 1 to {MAX_PAGE_SIZE}")
-    return number
-
-
 def _check_items(value: Any) -> Any:
     if isinstance(value, list) and len(value) > MAX_ITEMS:
         # Before pydantic, which would describe what is wrong with each.
@@ -51,7 +38,7 @@ def _understand_outcome(value: Any) -> Any:
 
 
 Text = Annotated[str, AfterValidator(_without_fault)]
-Number = Annotated[int, AfterValidator(_check_positive)]
+Number = Annotated[int, Field(ge=1, le=MAX_NUMBER)]
 
 PlaybookId = Annotated[Text, Field(description="`id` from list_playbooks.")]
 OptionalPlaybookId = Annotated[
@@ -83,15 +70,9 @@ VersionQuery = Annotated[
     Field(description='Words in the reason, e.g. "evolution".'),
 ]
 PlaybookLimit = Annotated[
-    int,
-    AfterValidator(_check_page_size),
-    Field(description="1 to 100 rows; default 50."),
+    int, Field(ge=1, le=MAX_PAGE_SIZE, description="1 to 100 rows; default 50.")
 ]
-Limit = Annotated[
-    int,
-    AfterValidator(_check_page_size),
-    Field(description="1 to 100 rows; default 20."),
-]
+Limit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE, description="1 to 100 rows; default 20.")]
 Cursor = Annotated[
     Text,
     Field(description="`next_cursor` of the previous page."),

@@ -1,10 +1,8 @@
 """Registers a function as a tool: its types are the schema, its docstring the description."""
 
 import inspect
-import json
 import re
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import thread_time
@@ -12,28 +10,17 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, create_model
-from rapidfuzz import fuzz, process
 
 from core.errors import Invalid
 from core.http.requests import log_if_over_budget
+from core.near_misses import understand_fields
 from core.security.scopes import Principal, Scope
 from mcp_bridge.tools.results import OutcomeRecorded, ToolResult
 
 # From these versions on: tests/clients/scenarios.py tries them.
 STRUCTURED_CLIENTS = {"claude-code": (2, 1, 197), "codex-mcp-client": (0, 169, 0)}
 F = TypeVar("F", bound=Callable[..., ToolResult])
-SYNONYMS = {
-    "id": "playbook_id",
-    "task": "task_description",
-    "description": "task_description",
-    "result": "outcome",
-    "status": "outcome",
-    "bullets": "bullet_ids",
-    "harmful_bullets": "harmful_bullet_ids",
-    "trace": "reasoning_trace",
-}
-"""What models call an argument that has another name."""
-DROPPED_SCHEMA_KEYS = frozenset({"title", "default"})
+DROPPED_SCHEMA_KEYS = frozenset({"title", "default", "minimum", "maximum", "anyOf"})
 
 READ_ONLY = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -109,27 +96,12 @@ class ToolSpec:
         An unknown name is refused, except in a report: it must not be lost.
         """
         known = self.arguments.model_fields
-        # Models send null for an argument that they leave out.
-        sent = {name: value for name, value in arguments.items() if value is not None}
-        names = {name: meant_name(name, known) for name in sent if name not in known}
-        unknown = [name for name, meant in names.items() if meant is None or meant in sent]
-        if unknown:
-            shown = ", ".join(re.sub(r"\W", "", name)[:40] for name in unknown[:5])
-            text = f"{self.name} takes no {shown}, only {', '.join(known)}."
-            if get_type_hints(self.function)["return"] is not OutcomeRecorded:
-                raise Invalid(f"Wrong arguments: {text}")
-            warnings = [text]
-        else:
-            warnings = []
-        for name, meant in names.items():
-            value = sent.pop(name)
-            if name not in unknown and meant is not None:
-                sent[meant] = value
-                warnings.append(f"{re.sub(r'[^A-Za-z0-9_]', '', name)} was taken as {meant}.")
-        for name, value in sent.items():
-            if isinstance(value, str) and get_origin(known[name].annotation) is tuple:
-                sent[name] = words_of_list(value)
-                warnings.append(f"{name}: a text was taken as a list.")
+        lists = [name for name in known if get_origin(known[name].annotation) is tuple]
+        sent, warnings, has_unknown = understand_fields(
+            arguments, of=self.name, known=known, lists=lists
+        )
+        if has_unknown and get_type_hints(self.function)["return"] is not OutcomeRecorded:
+            raise Invalid(f"Wrong arguments: {warnings[0]}")
         validated = self.arguments.model_validate(sent)
         return {name: getattr(validated, name) for name in known}, warnings
 
@@ -139,24 +111,6 @@ def reads_structure(client: str) -> bool:
     name, _, version = client.rpartition(" ")
     known = STRUCTURED_CLIENTS.get(name)
     return known is not None and tuple(map(int, re.findall(r"\d{1,6}", version)[:3])) >= known
-
-
-def meant_name(name: str, known: Collection[str]) -> str | None:
-    """The known argument that a misspelt one means, or None."""
-    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name[:40]).replace("-", "_").lower()
-    meant = SYNONYMS.get(plain, plain)
-    near = process.extractOne(meant, list(known), scorer=fuzz.ratio, score_cutoff=80)
-    return near[0] if near else None
-
-
-def words_of_list(text: str) -> list[Any]:
-    """The items of a list that was sent as text: as JSON, or with commas or spaces."""
-    if text.lstrip().startswith("["):
-        with suppress(ValueError, RecursionError):
-            items = json.loads(text)
-            if isinstance(items, list):
-                return items
-    return [word for word in re.split(r"[\s,;\[\]\"']+", text) if word]
 
 
 # Filled when definitions.py is imported: read it from there.
@@ -181,14 +135,14 @@ def tool(
 
 
 def compact_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of arguments in few tokens: without titles, defaults and null.
+    """The schema of arguments in few tokens: without titles, defaults, bounds and null.
 
     Null means left out here, and some providers refuse a list of types.
     """
+    if "anyOf" in schema:
+        (kind,) = (option for option in schema["anyOf"] if option != {"type": "null"})
+        schema = {**kind, **schema}
     kept = {key: value for key, value in schema.items() if key not in DROPPED_SCHEMA_KEYS}
-    if "anyOf" in kept:
-        (kind,) = (option for option in kept.pop("anyOf") if option != {"type": "null"})
-        kept = {**kind, **kept}
     if "properties" in kept:
         kept["properties"] = {n: compact_schema(p) for n, p in kept["properties"].items()}
     return kept

@@ -102,14 +102,12 @@ def test_an_unstorable_idempotency_key_is_refused(alice: User, key: str) -> None
     assert (answer.status_code, Playbook.objects.count()) == (400, 0)
 
 
-def test_a_misspelt_field_is_refused_by_name_and_stores_nothing(
-    alice: User, playbook: Playbook
-) -> None:
-    body = {"task_description": "t", "outcome": "success", "bullets": ["str-00001"]}
-    answer = Rest.of(alice).post(f"/playbooks/{playbook.pk}/outcomes", body)
+def test_a_misspelt_field_is_refused_by_name_and_stores_nothing(alice: User) -> None:
+    """Except in a report, which must not be lost."""
+    answer = Rest.of(alice).post("/playbooks", {"name": "t", "contents": "- Tag each release."})
     assert answer.status_code == 400
-    assert list(answer.json()["error"]["fields"]) == ["bullets"]
-    assert not Outcome.objects.exists()
+    assert list(answer.json()["error"]["fields"]) == ["contents"]
+    assert not Playbook.objects.exists()
 
 
 NAMED = [

@@ -10,6 +10,7 @@ from evolution.models import EvolutionJob, Outcome
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook
 from tests.harness.rest_client import Rest
+from tests.mcp_bridge.test_protocol import SLIPS
 
 REPORT: dict[str, Any] = {
     "task_description": "Make the build green",
@@ -49,11 +50,17 @@ def test_a_report_is_recorded_as_documented(rest: Rest, path: str) -> None:
     }
 
 
-def test_a_report_with_a_slip_is_stored_and_the_slip_named(rest: Rest, path: str) -> None:
-    slips = {"bullet_ids": ["str-09999"], "serving_id": "forged"}
-    body = report(rest, path, **slips).json()
-    assert [text.partition(":")[0] for text in body["warnings"]] == list(slips)
-    assert Outcome.objects.get().version_assumed
+@pytest.mark.parametrize(("slip", "warning"), SLIPS)
+def test_a_report_with_a_slip_is_stored_once_and_the_slip_named(
+    rest: Rest, path: str, slip: dict[str, Any], warning: str
+) -> None:
+    body = {"task_description": "B", "outcome": "success", "idempotency_key": "1", **slip}
+    for _ in range(2):
+        answer = rest.post(f"{path}/outcomes", body)
+        assert (answer.status_code, len(answer.json()["warnings"])) == (201, 1)
+        assert warning in answer.json()["warnings"][0]
+    outcome = Outcome.objects.get()
+    assert (outcome.cited_bullets, outcome.version_assumed) == (["str-00001"], True)
 
 
 def test_a_report_is_stored_unchanged(rest: Rest, path: str) -> None:
