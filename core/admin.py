@@ -83,6 +83,12 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
             return redirect(f"admin:{self.opts.label_lower.replace('.', '_')}_change", back)
         return response
 
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        """The filters of the list, and the exact one by owner where rows have one."""
+        path = getattr(self.model._default_manager.all(), "owner_path", None)
+        own = (OwnerFilter.by(path),) if path else ()
+        return (*own, *super().get_list_filter(request))
+
     def has_delete_rows_permission(self, request: HttpRequest) -> bool:
         """For actions that delete by a service, where the form for deleting is off."""
         return may(request, "delete", self.model)

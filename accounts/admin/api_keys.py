@@ -23,7 +23,6 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     list_display = ("state", "name", "hint", "user", "may", "last_used_at", "expires_at")
     list_display_links = ("name",)
     list_filter = (
-        OwnerFilter.by("user"),
         ("revoked_at", admin.EmptyFieldListFilter),
         ("last_used_at", admin.EmptyFieldListFilter),
     )
@@ -91,7 +90,6 @@ class WebhookEndpointAdmin(ReadOnlyAdmin):
 
     list_display = ("user", "host", "failures", "disabled_at", "updated_at")
     list_select_related = ("user",)
-    list_filter = (OwnerFilter.by("user"),)
     search_fields = ("user__email",)
     exclude = ("encrypted_key", "url")
 

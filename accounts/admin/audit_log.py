@@ -10,7 +10,7 @@ from django.utils.html import format_html
 
 from accounts.activity import describe_detail
 from accounts.models import User
-from core.admin import OwnerFilter, ReadOnlyAdmin
+from core.admin import ReadOnlyAdmin
 from core.models import AuditEntry
 
 
@@ -42,7 +42,7 @@ class ActorFilter(admin.SimpleListFilter):
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
     list_display = ("at", "action", "who", "whose", "what", "figures")
-    list_filter = (OwnerFilter.by("owner_id"), "action", ActorFilter, "subject")
+    list_filter = ("action", ActorFilter, "subject")
     date_hierarchy = "at"
     search_fields = ("actor", "=subject_id", "=key_prefix", "=request_id")
     search_help_text = "Email, ID of a row, prefix of a key, or ID of a request"

@@ -59,7 +59,7 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
     date_hierarchy = "created_at"
     search_fields = ("email", "=id")
     ordering = ("-created_at",)
-    filter_horizontal = ("user_permissions",)
+    filter_horizontal = ("groups",)
     readonly_fields: ClassVar[tuple[str, ...]] = (
         *("is_active", "second_factor_required", "last_login", "created_at"),
     )
@@ -67,7 +67,7 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
         (None, {"fields": ("email", "email_verified", "is_active")}),
         (
             "Staff",
-            {"fields": ("second_factor_required", "is_staff", "is_superuser", "user_permissions")},
+            {"fields": ("second_factor_required", "is_staff", "is_superuser", "groups")},
         ),
         ("Times", {"fields": ("last_login", "created_at")}),
     )
@@ -88,7 +88,7 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Only a superuser grants staff rights; others could make themselves superusers."""
-        powers = ("is_staff", "is_superuser", "user_permissions")
+        powers = ("is_staff", "is_superuser", "groups")
         return (*self.readonly_fields, *(() if is_superuser(request) else powers))
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

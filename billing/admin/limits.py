@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from billing.admin.base import AuditedAdmin, PlanListAdmin
 from billing.models import Limit, QuotaPeriod
-from core.admin import OwnerFilter, ReadOnlyAdmin
+from core.admin import ReadOnlyAdmin
 
 
 @admin.register(Limit)
@@ -22,7 +22,7 @@ class LimitAdmin(AuditedAdmin):
         *("__str__", "set_by", "scope", "plan", "user", "playbook_id", "stops", "until"),
         *("warned_on", "updated_at"),
     )
-    list_filter = (OwnerFilter.by("user"), "set_by", "scope", "unit", "window", "plan")
+    list_filter = ("set_by", "scope", "unit", "window", "plan")
     list_select_related = ("user", "plan")
     autocomplete_fields = ("user",)
     search_fields = ("user__email", "=playbook_id", "plan__name")
@@ -68,7 +68,6 @@ class QuotaPeriodAdmin(PlanListAdmin, ReadOnlyAdmin):
         *("user", "start", "end", "evolutions_used", "evolutions_held"),
         *("tokens_used", "tokens_held", "usd_used", "usd_held", "overage_from", "overage_sent"),
     )
-    list_filter = (OwnerFilter.by("user"),)
     list_select_related = ("user",)
     date_hierarchy = "start"
     search_fields = ("user__email",)

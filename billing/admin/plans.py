@@ -19,14 +19,7 @@ from billing.models import BillingAccount, Limit, Plan, StripeEvent, UsageRecord
 from billing.plans.entitlements import grant_plan, make_default, withdraw_plan
 from billing.stripe.sync import extend_trial, resync_account, unlink_customer
 from billing.usage.margin import margins
-from core.admin import (
-    OwnerFilter,
-    ReadOnlyAdmin,
-    changelist_url,
-    may,
-    request_principal,
-    row_action,
-)
+from core.admin import ReadOnlyAdmin, changelist_url, may, request_principal, row_action
 from core.clock import database_now
 
 MAX_ROWS = 500
@@ -94,7 +87,6 @@ class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
     )
     change_list_template = "admin/billing_account_list.html"
     list_filter = (
-        OwnerFilter.by("user"),
         "status",
         ("duplicate_subscription_id", admin.EmptyFieldListFilter),
         "plan",

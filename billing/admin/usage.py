@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 
 from billing.models import UsageRecord
 from billing.usage.aggregation import START, UsageTotal, sum_by, total_by, total_of
-from core.admin import OwnerFilter, ReadOnlyAdmin
+from core.admin import ReadOnlyAdmin
 
 # Groups of the summary: the field, and the list filter that selects one group.
 GROUP_FIELDS = {
@@ -48,10 +48,7 @@ class SummaryRow:
 class UsageRecordAdmin(ReadOnlyAdmin):
     change_list_template = "admin/usage_record_list.html"
     list_display = ("status", "operation", "model", "user", "total_tokens", "cost", "created_at")
-    list_filter = (
-        *(OwnerFilter.by("user"), "status", "operation", ("cost_usd", admin.EmptyFieldListFilter)),
-        "estimated",
-    )
+    list_filter = ("status", "operation", ("cost_usd", admin.EmptyFieldListFilter), "estimated")
     list_select_related = ("user",)
     date_hierarchy = "created_at"
     search_fields = (

@@ -1,14 +1,16 @@
-"""One account as support needs it: plan, spending, keys, playbooks, jobs, limits and audit log."""
+"""One account as support needs it: plan, spending, keys, jobs, limits, requests, audit log."""
 
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count, Model, Q, Sum
 from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts.models import ApiKey, User
+from billing.limits.plan_limits import report_rate
 from billing.models import Limit, UsageRecord
 from billing.plans.entitlements import entitlement_for, find_quota_period
 from config.admin_site.dashboard import ALERT, OK, Tile, outcomes_by_bucket
@@ -16,10 +18,17 @@ from core.admin import changelist_url, may
 from core.charts import BarChart, draw_bars
 from core.clock import database_now
 from core.models import AuditEntry, BaseModel
+from core.ratelimit.limits import read_rate_limit
 from evolution.models import EvolutionJob, Outcome
+from mcp_bridge.models import ClientActivity
 from playbooks.models import Playbook, ReviewItem
 
 DAYS, ROWS = 30, 8
+RATES = (
+    *("report_outcome", "create_playbook", "open_session", "ask_playground"),
+    *("try_llm_key", "test_webhook", "send_mail"),
+)
+"""The limits of settings.RATE_LIMITS that count by user over all processes."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +53,19 @@ LISTINGS = (
         ("playbook",),
     ),
     Listing("Custom limits", Limit, "user", ("unit", "window", "amount")),
+    Listing(
+        "MCP requests",
+        ClientActivity,
+        "user",
+        ("client", "credential", "tool", "accepted_at", "refused_at", "refusal"),
+    ),
     Listing("Audit log", AuditEntry, "owner_id", ("action", "actor", "request_id", "at")),
 )
 
 
 @dataclass(frozen=True)
 class Table:
-    """The newest rows: a link to each, and its cells; `href` leads to all of them."""
+    """The newest rows: a link to each or none, and its cells; `href` leads to all of them."""
 
     title: str
     href: str
@@ -74,7 +89,7 @@ def read_customer(request: HttpRequest, user: User) -> Customer:
     tables = [_table(one, user) for one in LISTINGS if may(request, "view", one.model)]
     return Customer(
         figures=_figures(user),
-        tables=tables,
+        tables=[*tables, _rate_table(user)],
         chart=draw_bars(reported, list(reported)),
         outcomes=int(sum(reported.values())),
         outcomes_href=changelist_url("evolution_outcome", owner=user.pk),
@@ -137,6 +152,17 @@ def _table(listing: Listing, user: User) -> Table:
             for row in rows
         ],
     )
+
+
+def _rate_table(user: User) -> Table:
+    """What the account has used of its rates; that of reports may be a limit of its own."""
+    rows: list[tuple[str, list[Any]]] = []
+    for name in RATES:
+        rate = report_rate(user) if name == "report_outcome" else settings.RATE_LIMITS[name]
+        left = read_rate_limit(name, str(user.pk), rate)
+        rows.append(("", [name, str(left.limit - left.remaining), rate, f"{left.reset} s"]))
+    href = changelist_url("billing_limit", owner=user.pk)
+    return Table("Rate limits", href, ["limit", "used", "allowed", "resets in"], rows)
 
 
 def _newest(model: type[Model]) -> str:

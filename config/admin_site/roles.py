@@ -9,7 +9,7 @@ PEOPLE = ("view_user", "view_apikey", "view_connectedapp", "view_usersession", "
 ROLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     # name: apps whose rows it views, and further permissions
     "Support": (
-        ("core", "playbooks", "evolution", "billing"),
+        ("core", "playbooks", "evolution", "billing", "mcp_bridge"),
         (
             *PEOPLE,
             *("change_user", "change_apikey", "delete_connectedapp", "delete_usersession"),

@@ -23,6 +23,7 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 EXTRA_FIELDS = [
     "job_id",
     "playbook_id",
+    "user_id",
     "tool",
     "model",
     "operation",

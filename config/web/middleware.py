@@ -15,7 +15,7 @@ from django.utils.deprecation import MiddlewareMixin
 
 from config.observability.metrics import observe_request
 from core.errors import AceError, RateLimited, TooLarge
-from core.http.request_id import request_id
+from core.http.request_id import caller_id, request_id
 from core.http.requests import log_if_over_budget
 from core.ratelimit.limits import count_request
 from core.rest.exceptions import error_body
@@ -28,7 +28,9 @@ logger = logging.getLogger(__name__)
 
 def log_request(method: str, route: str, status: int, seconds: float) -> None:
     """One line for a request: the route, not the path, which may hold the token of a link."""
-    fields = {"status": status, "took_ms": round(1000 * seconds)}
+    fields: dict[str, Any] = {"status": status, "took_ms": round(1000 * seconds)}
+    if caller := caller_id.get():
+        fields["user_id"] = caller
     logger.info("%s %s", method, route, extra=fields)
 
 
@@ -39,6 +41,7 @@ class RequestIdMiddleware(MiddlewareMixin):
         given = request.headers.get("X-Request-ID", "")
         request.request_id = given if REQUEST_ID_PATTERN.fullmatch(given) else uuid.uuid4().hex  # type: ignore[attr-defined]  # Django's documented way to extend a request
         request_id.set(request.request_id)  # type: ignore[attr-defined]
+        caller_id.set("")
         request.started_at = perf_counter(), thread_time()  # type: ignore[attr-defined]
 
     def process_response(

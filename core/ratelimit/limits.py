@@ -10,9 +10,12 @@ from threading import Lock
 from typing import Any
 
 from django.conf import settings
-from django_ratelimit.core import _split_rate, get_usage
+from django.core.cache import caches
+from django_ratelimit import ALL
+from django_ratelimit.core import _get_window, _make_cache_key, _split_rate, get_usage
 
 from core.errors import RateLimited
+from core.http.request_id import caller_id
 from core.models import RateCounter
 
 
@@ -33,6 +36,15 @@ def consume_rate_limit(name: str, key: str, rate: str = "") -> None:
     if usage and usage["should_limit"]:
         which = f"Over the limit of {rate} for {name}."
         raise RateLimited(which, retry_after=int(usage["time_left"]))
+
+
+def read_rate_limit(name: str, key: str, rate: str) -> "Allowance":
+    """What `key` has left of the limit `name`; counts nothing."""
+    limit, seconds = _split_rate(rate)
+    window = _get_window(key, seconds)
+    counters = caches[settings.RATELIMIT_USE_CACHE]
+    used = counters.get(_make_cache_key(name, window, rate, key, ALL), 0)
+    return Allowance(limit, limit - used, window - int(time.time()))
 
 
 def _network(key: str) -> str:
@@ -76,11 +88,13 @@ _counts: Counter[str] = Counter()
 
 
 def count_request(user_id: Any) -> Allowance:
-    """Count a request of the user: in memory, since a read must not cost a write.
+    """Count a request of the user, and name them in its line of the log.
 
-    So it holds for each web process. What is exact or spends money has its own limit above.
+    In memory, since a read must not cost a write, so for each web process. What is exact or spends
+    money has its own limit above.
     """
     global _window  # noqa: PLW0603 - one counter a process
+    caller_id.set(str(user_id))
     limit, seconds = _split_rate(settings.RATE_LIMITS["requests"])
     window, passed = divmod(time.monotonic(), seconds)
     with _lock:

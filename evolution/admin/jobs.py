@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from billing.models import UsageRecord
-from core.admin import OwnerFilter, ReadOnlyAdmin, changelist_url, row_action
+from core.admin import ReadOnlyAdmin, changelist_url, row_action
 from core.clock import database_now
 from evolution.jobs.lifecycle import (
     cancel_evolution,
@@ -27,6 +27,7 @@ from evolution.models import (
     TrainingRun,
     WorkerHeartbeat,
 )
+from playbooks.admin.contents import OWNED
 
 
 class JobStateFilter(admin.SimpleListFilter):
@@ -46,10 +47,10 @@ def _group(title: str, names: str) -> Any:
 
 @admin.register(EvolutionJob)
 class EvolutionJobAdmin(ReadOnlyAdmin):
-    list_display = ("status", "reason", "playbook", "phase", "tries", "next_attempt_at", "made")
+    list_display = ("status", "reason", *OWNED, "phase", "tries", "next_attempt_at", "created_at")
     list_display_links = ("status",)
-    list_filter = (OwnerFilter.by("playbook__owner"), JobStateFilter, "trigger", "engine")
-    list_select_related = ("playbook",)
+    list_filter = (JobStateFilter, "trigger", "engine")
+    list_select_related = ("playbook__owner",)
     date_hierarchy = "created_at"
     search_fields = ("=id", "playbook__name", "=playbook__id", "playbook__owner__email")
     actions = ("retry", "cancel", "redrive")
@@ -84,10 +85,6 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
     @admin.display(description="attempts / retries")
     def tries(self, job: EvolutionJob) -> str:
         return f"{job.attempt} / {job.rescues}"
-
-    @admin.display(ordering="created_at")
-    def made(self, job: EvolutionJob) -> datetime:
-        return job.created_at
 
     @admin.display(description="go to")
     def see(self, job: EvolutionJob) -> str:
@@ -161,9 +158,9 @@ def timeline_events(job: EvolutionJob) -> list[tuple[str, datetime, timedelta]]:
 
 @admin.register(TrainingRun)
 class TrainingRunAdmin(ReadOnlyAdmin):
-    list_display = ("status", "stop_reason", "playbook", "kind", "created_at", "completed_at")
+    list_display = ("status", "stop_reason", *OWNED, "kind", "created_at", "completed_at")
     list_filter = ("status", "kind")
-    list_select_related = ("playbook",)
+    list_select_related = ("playbook__owner",)
     date_hierarchy = "created_at"
     search_fields = ("=id", "playbook__name", "=playbook__id", "playbook__owner__email")
 

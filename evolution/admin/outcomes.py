@@ -9,15 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
-from core.admin import (
-    OwnerFilter,
-    ReadOnlyAdmin,
-    confirm_page,
-    first_line,
-    may,
-    request_principal,
-    row_action,
-)
+from core.admin import ReadOnlyAdmin, confirm_page, first_line, may, request_principal, row_action
 from core.errors import AceError
 from evolution.jobs.lifecycle import redrive_outcomes
 from evolution.models import (
@@ -30,6 +22,7 @@ from evolution.models import (
     ShareLink,
 )
 from evolution.sharing import revoke_share_link
+from playbooks.admin.contents import OWNED
 from playbooks.models import Playbook
 from playbooks.services.outcome_removal import OutcomeRemoval, remove_outcomes
 
@@ -63,10 +56,10 @@ class OutcomeStateFilter(admin.SimpleListFilter):
 
 @admin.register(Outcome)
 class OutcomeAdmin(ReadOnlyAdmin):
-    list_display = ("state", "status", "task", "playbook", "signal", "version", "reported")
+    list_display = ("state", "status", "task", *OWNED, "signal", "version", "reported")
     list_display_links = ("state", "task")
-    list_filter = (OwnerFilter.by("playbook__owner"), OutcomeStateFilter, "status", "signal")
-    list_select_related = ("playbook", "version")
+    list_filter = (OutcomeStateFilter, "status", "signal")
+    list_select_related = ("playbook__owner", "version")
     date_hierarchy = "created_at"
     search_fields = (
         *("=id", "task_description", "playbook__name", "=playbook__id"),
@@ -169,6 +162,7 @@ class ReflectionAdmin(ReadOnlyAdmin):
     list_display = ("created_at", "job", "outcome", "attempt", "tokens")
     list_select_related = ("job", "outcome")
     date_hierarchy = "created_at"
+    ordering = ("-created_at",)
     search_fields = ("=job__id", "=outcome__id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Reflection]:
@@ -178,9 +172,9 @@ class ReflectionAdmin(ReadOnlyAdmin):
 
 @admin.register(ShareLink)
 class ShareLinkAdmin(ReadOnlyAdmin):
-    list_display = ("kind", "playbook", "version", "against", "created_at", "expires_at")
-    list_select_related = ("playbook",)
-    list_filter = (OwnerFilter.by("playbook__owner"), "kind")
+    list_display = ("kind", *OWNED, "version", "against", "created_at", "expires_at")
+    list_select_related = ("playbook__owner",)
+    list_filter = ("kind",)
     search_fields = ("=id", "playbook__name", "=playbook__id")
     exclude = ("digest",)
     actions = ("revoke",)
@@ -198,10 +192,10 @@ class ShareLinkAdmin(ReadOnlyAdmin):
 @admin.register(Case)
 class CaseAdmin(ReadOnlyAdmin):
     exclude = ("digest",)
-    list_display = ("match", "playbook", "must_pass", "created_at")
+    list_display = ("match", *OWNED, "must_pass", "created_at")
     list_display_links = ("match",)
-    list_select_related = ("playbook",)
-    list_filter = (OwnerFilter.by("playbook__owner"), "match", "must_pass")
+    list_select_related = ("playbook__owner",)
+    list_filter = ("match", "must_pass")
     date_hierarchy = "created_at"
     search_fields = ("playbook__name", "=playbook__id", "=id")
 
@@ -222,10 +216,10 @@ class AgentSessionAdmin(ReadOnlyAdmin):
 
     list_display = (
         *("created_at", "status", "user", "playbook", "version", "source", "client", "model"),
-        *("ace_enabled", "message_count", "content_bytes", "outcome", "blanked_at"),
+        *("ace_enabled", "message_count"),
     )
     list_filter = ("status", "source", "ace_enabled")
-    list_select_related = ("user", "playbook", "version", "outcome")
+    list_select_related = ("user", "playbook", "version")
     date_hierarchy = "created_at"
     search_fields = (
         *("=id", "=pair_id", "user__email", "playbook__name", "=playbook__id"),
@@ -240,8 +234,7 @@ class AgentSessionAdmin(ReadOnlyAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AgentSession]:
-        texts = (f"outcome__{name}" for name in LONG_FIELDS)
-        return super().get_queryset(request).defer("version__text", *texts)
+        return super().get_queryset(request).defer("version__text")
 
     @admin.display(description="messages")
     def messages(self, session: AgentSession) -> str:

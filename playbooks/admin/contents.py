@@ -17,6 +17,9 @@ from playbooks.models import Bullet, Delta, Playbook, ReviewItem, Section, Trial
 from playbooks.review.decisions import approve_review_item, decline_review_item
 from playbooks.services.rollback import preview_rollback, rollback_playbook
 
+OWNED = ("playbook", "playbook__owner")
+"""Columns of the lists of what playbooks hold."""
+
 
 class PlaybookContentAdmin(ReadOnlyAdmin):
     def has_change_playbook_permission(self, request: HttpRequest) -> bool:
@@ -26,17 +29,17 @@ class PlaybookContentAdmin(ReadOnlyAdmin):
 
 @admin.register(Section)
 class SectionAdmin(ReadOnlyAdmin):
-    list_display = ("title", "key", "slug", "position", "playbook")
-    list_select_related = ("playbook",)
+    list_display = ("title", "key", "slug", "position", *OWNED)
+    list_select_related = ("playbook__owner",)
     search_fields = ("title", "key", "playbook__name", "=playbook__id")
 
 
 @admin.register(Bullet)
 class BulletAdmin(ReadOnlyAdmin):
-    list_display = ("status", "public_id", "text", "helpful", "harmful", "pinned", "playbook")
+    list_display = ("status", "public_id", "text", "helpful", "harmful", "pinned", *OWNED)
     list_display_links = ("public_id",)
     list_filter = ("status", "pinned")
-    list_select_related = ("playbook",)
+    list_select_related = ("playbook__owner",)
     search_fields = ("public_id", "content", "playbook__name", "=playbook__id")
 
     @admin.display(ordering="content")
@@ -54,10 +57,10 @@ class VoteAdmin(ReadOnlyAdmin):
 
 @admin.register(Version)
 class VersionAdmin(PlaybookContentAdmin):
-    list_display = ("reason", "playbook", "number", "author", "bullet_count", "created_at")
+    list_display = ("reason", *OWNED, "number", "author", "bullet_count", "created_at")
     list_display_links = ("number",)
     list_filter = ("reason",)
-    list_select_related = ("playbook", "author")
+    list_select_related = ("playbook__owner", "author")
     date_hierarchy = "created_at"
     search_fields = ("playbook__name", "=playbook__id", "=job_id", "author__email")
     actions = ("roll_back",)
@@ -109,12 +112,12 @@ def rollback_lines(diff: Diff) -> list[str]:
 @admin.register(Delta)
 class DeltaAdmin(ReadOnlyAdmin):
     list_display = (
-        *("status", "type", "bullet_public_id", "why"),
-        *("playbook", "version", "author", "created_at"),
+        *("status", "type", "bullet_public_id", "why", *OWNED),
+        *("version", "author", "created_at"),
     )
     list_display_links = ("type",)
     list_filter = ("status", "type")
-    list_select_related = ("playbook", "version", "author")
+    list_select_related = ("playbook__owner", "version", "author")
     search_fields = ("bullet_public_id", "playbook__name", "=playbook__id", "=job_id")
     ordering = ("-created_at",)
 
@@ -130,17 +133,22 @@ class DeltaAdmin(ReadOnlyAdmin):
 class ReviewItemAdmin(PlaybookContentAdmin):
     """The playbook's owner decides on their pages; staff can decide here."""
 
-    list_display = ("state", "proposed", "why", "playbook", "created_at", "decided_by")
+    list_display = ("state", "proposed", "why", *OWNED, "created_at", "decided_by")
     list_display_links = ("proposed",)
     list_filter = ("state",)
-    list_select_related = ("playbook", "delta", "decided_by")
+    list_select_related = ("playbook__owner", "delta", "decided_by")
     date_hierarchy = "created_at"
     search_fields = ("delta__bullet_public_id", "playbook__name", "=playbook__id")
+    readonly_fields = ("text", "why")
     actions = ("approve", "decline")
 
     @admin.display
     def proposed(self, item: ReviewItem) -> str:
-        return first_line((item.delta.after or {}).get("content", "")) or item.delta.type
+        return first_line(self.text(item))
+
+    @admin.display(description="proposed text")
+    def text(self, item: ReviewItem) -> str:
+        return str((item.delta.after or {}).get("content") or item.delta.type)
 
     @admin.display(ordering="delta__reason_code")
     def why(self, item: ReviewItem) -> str:
@@ -165,10 +173,10 @@ class ReviewItemAdmin(PlaybookContentAdmin):
 
 @admin.register(Trial)
 class TrialAdmin(ReadOnlyAdmin):
-    list_display = ("status", "verdict", "kind", "playbook", "arms", "created_at", "ended_at")
+    list_display = ("status", "verdict", "kind", *OWNED, "arms", "created_at", "ended_at")
     list_display_links = ("kind",)
     list_filter = ("status", "verdict", "kind")
-    list_select_related = ("playbook",)
+    list_select_related = ("playbook__owner",)
     date_hierarchy = "created_at"
     search_fields = ("playbook__name", "=playbook__id", "bullet_id", "reason")
 

@@ -14,7 +14,6 @@ from django.utils.html import format_html_join
 
 from accounts.models import User
 from core.admin import (
-    OwnerFilter,
     ReadOnlyAdmin,
     changelist_url,
     confirm_page,
@@ -62,7 +61,7 @@ class PlaybookAdmin(ReadOnlyAdmin):
     change_form_template = "admin/playbooks/playbook/change_form.html"
     list_display = ("status", "name", "owner", "current_version", "bullets", "pending", "evolved")
     list_display_links = ("name",)
-    list_filter = (OwnerFilter.by("owner"), "status", "source")
+    list_filter = ("status", "source")
     list_select_related = ("owner", "current_version")
     date_hierarchy = "created_at"
     search_fields = ("name", "owner__email", "=id")

@@ -8,12 +8,17 @@ import pytest
 from django.contrib.auth.models import Group, Permission
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.models import User
 from accounts.services.personal_data import export_account
+from billing.limits import plan_limits
+from billing.models import Limit
 from config.admin_site.roles import ROLES, load_roles
 from core.models import AuditEntry
+from core.ratelimit.limits import consume_rate_limit
 from evolution.models import EvolutionJob, Incident
+from mcp_bridge.models import ClientActivity
 from playbooks.models import Playbook
 from tests.factories import make_key, make_user
 from tests.harness.admin_client import AdminClient, is_denied, refresh
@@ -56,6 +61,14 @@ def test_one_search_finds_what_people_send(desk: AdminClient, world: World) -> N
     assert "Enter a search term." in find(desk.client, " ")
 
 
+def test_a_list_keeps_its_own_search(desk: AdminClient, world: World) -> None:
+    """The search over everything is on the first page; each list searches its rows."""
+    found = desk.rows("playbooks_playbook", q="Fixing te")
+    assert 'id="searchbar"' in found
+    assert "Fixing tests" in found
+    assert world.empty.name not in found
+
+
 def test_a_pasted_key_is_never_in_a_url(desk: AdminClient) -> None:
     assert desk.client.get(reverse("admin:search"), {"q": "ace_live_x"}).status_code == 405
 
@@ -66,6 +79,26 @@ def test_the_customer_page_shows_an_account_in_one_view(desk: AdminClient, world
         assert text in page, text
     assert 'value="View as this user (read-only)"' in page
     assert 'value="Enable again"' not in page
+
+
+def test_the_customer_page_shows_requests_and_rates(desk: AdminClient, world: World) -> None:
+    """The last call of each client, why it was refused, and what is used of each rate."""
+    owner = world.owner
+    refused = {"accepted_at": None, "refused_at": timezone.now(), "refusal": "key_revoked"}
+    ClientActivity.objects.create(
+        user=owner, credential="abc", client="Claude Code", seen_at=timezone.now(), **refused
+    )
+    own = Limit.objects.create(user=owner, unit="reports", window="hour", amount=7)
+    plan_limits._report_limit.cache_clear()
+    for _ in range(2):
+        consume_rate_limit("report_outcome", str(owner.pk), rate="7/h")
+    page = desk.client.get(reverse("admin:customer", args=[owner.pk])).content.decode()
+    cells = re.findall(r"<th scope=\"row\">(\w+)</th><td>(\d+)</td><td>(\d+/\w)</td>", page)
+    assert ("report_outcome", "2", "7/h") in cells
+    assert ("ask_playground", "0", "120/h") in cells
+    named = f"/limit/{own.pk}/", f"<code>user_id</code> {owner.pk}"
+    for text in ("Claude Code", "key_revoked", *named):
+        assert text in page, text
 
 
 def test_only_support_and_superusers_open_it(
@@ -186,6 +219,15 @@ def test_each_role_is_offered_nothing_that_is_refused(role: str, world: World) -
         page = client.get(customer).content.decode()
         may_change = user.has_perm("accounts.change_user")
         assert ("Export their data" in page, "Set a password" in page) == (may_change, may_change)
+
+
+def test_a_superuser_puts_staff_into_a_role(desk: AdminClient, helper: User) -> None:
+    billing = Group.objects.get(name="Billing")
+    address = reverse("admin:accounts_user_change", args=[helper.pk])
+    sent = {"email": helper.email, "is_staff": "on", "groups": str(billing.pk)}
+    for client, roles in ((logged_in_client(helper), ["Support"]), (desk.client, ["Billing"])):
+        assert client.post(address, sent).status_code == 302
+        assert [group.name for group in helper.groups.all()] == roles
 
 
 def test_roles_name_permissions_that_exist(db: None) -> None:

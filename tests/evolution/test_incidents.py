@@ -10,8 +10,9 @@ from django.utils import timezone
 from accounts.models import User, WebhookDelivery, WebhookEndpoint
 from billing.models import StripeEvent, UsageRecord
 from evolution.models import EvolutionJob, Incident, ProviderCircuit
-from evolution.worker.sweep import find_faults, watch_incidents
+from evolution.worker.sweep import find_faults, keep_house, watch_incidents
 from tests.factories import make_playbook
+from tests.harness.trials import harm, on_trial
 
 Kind = Incident.Kind
 
@@ -82,6 +83,18 @@ def test_a_jump_of_spending_goes_to_a_superusers_webhook_too(staff: User, alice:
     assert (told.event, told.endpoint.user) == ("incident.opened", staff)
     assert told.message["data"]["kind"] == Kind.SPEND_JUMPED
     assert "$1.20 were spent" in mail.outbox[0].body
+
+
+def test_a_version_that_was_taken_back_is_an_incident(staff: User, alice: User) -> None:
+    playbook = on_trial(alice)
+    assert watch() == 0
+    trial = harm(playbook, alice)
+    cache.delete("watch_incidents")
+    assert keep_house()["incidents"] == 1
+    incident = Incident.objects.get()
+    assert (incident.kind, incident.key) == (Kind.VERSION_TAKEN_BACK, str(trial.pk))
+    (told,) = [message for message in mail.outbox if message.to == [staff.email]]
+    assert f"playbook {playbook.pk} was taken back" in told.body
 
 
 @pytest.mark.parametrize(

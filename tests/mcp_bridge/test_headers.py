@@ -70,3 +70,4 @@ def test_a_request_is_logged_with_route_status_and_id(
     (logged,) = [r for r in caplog.records if r.name == "config.web.middleware"]
     assert (logged.getMessage(), logged.__dict__["status"]) == ("POST mcp", 200)
     assert logged.__dict__["took_ms"] >= 0
+    assert logged.__dict__["user_id"] == str(alice.pk)

@@ -83,6 +83,7 @@ def test_a_request_is_one_line_with_route_status_and_time(
         (row,) = [row for row in lines(logged) if row["logger"] == "config.web.middleware"]
         assert (row["event"], row["status"]) == ("GET api/v1/playbooks/<uuid:pk>", status)
         assert (row["request_id"], row["took_ms"] >= 0) == (answer["X-Request-ID"], True)
+        assert row["user_id"] == str(user.pk)
 
 
 def test_a_request_line_has_no_token_of_a_link_and_probes_have_none(
@@ -91,7 +92,7 @@ def test_a_request_line_has_no_token_of_a_link_and_probes_have_none(
     for path in ("/healthz", "/verify/secret-of-a-link?code=canary"):
         client.get(path)
     (row,) = [row for row in lines(logged) if row["logger"] == "config.web.middleware"]
-    assert row["event"] == "GET verify/<str:token>"
+    assert (row["event"], row.get("user_id")) == ("GET verify/<str:token>", None)
 
 
 def logged_error(form: logging.Formatter) -> str:
