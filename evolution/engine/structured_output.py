@@ -38,6 +38,8 @@ MAX_STARTS = 200
 """Places in a reply's prose at which a JSON value is looked for."""
 _FENCE = re.compile(r"```[a-zA-Z]*[^\S\n]*\n(.*?)```", re.DOTALL)
 _START = re.compile(r"[{\[]")
+# What a model thinks aloud before its answer may hold JSON as well; some servers open it unseen.
+_THOUGHT = re.compile(r"\A\s*(?:<think>.*?(?:</think>|\Z)|[^\s{\[`].*?</think>)", re.DOTALL)
 
 
 def bare_id(value: Any) -> Any:
@@ -177,8 +179,7 @@ def read_answer(
     """
     fits: dict[str, AnswerT] = {}
     problem = "it contains no JSON object"
-    # What a model thinks aloud before its answer may hold JSON as well.
-    for value in json_values(text.rpartition("</think>")[2]):
+    for value in json_values(_THOUGHT.sub("", text)):
         try:
             answer = schema.model_validate(_unwrapped(value, schema))
         except ValidationError as error:

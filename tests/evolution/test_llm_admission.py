@@ -20,6 +20,7 @@ from evolution.jobs.lifecycle import cancel_evolution, reset_circuits, trigger_e
 from evolution.models import EvolutionJob, ProviderCircuit
 from evolution.worker import tasks
 from evolution.worker.credentials import Credential
+from evolution.worker.failures import mark_failed
 from evolution.worker.llm_admission import (
     CHATS_PER_USER,
     LLMCall,
@@ -208,15 +209,21 @@ def test_the_next_free_slot_is_for_the_person_who_waits(
     assert admit(call)
 
 
-def test_what_a_job_used_is_known_while_it_runs_and_when_it_was_cancelled(
-    call: LLMCall, playbook: Playbook, alice: User
+@pytest.mark.parametrize("end", ["cancelled", "failed"])
+def test_what_a_job_used_is_known_while_it_runs_and_when_it_was_cancelled_or_failed(
+    call: LLMCall, playbook: Playbook, alice: User, end: str
 ) -> None:
     make_outcome(playbook, alice)
     by = Principal.of(alice)
     job = trigger_evolution(playbook=playbook, by=by).job
     finish_call(admit(replace(call, job_id=job.pk)))
     assert (job.usage_totals["calls"], job.usage_totals["total_tokens"]) == (1, 1500)
-    assert cancel_evolution(job=job, by=by).usage_totals == job.usage_totals
+    used = job.usage_totals
+    if end == "failed":
+        mark_failed(job, code="no_reflection", message="No outcome could be reflected on.")
+    else:
+        job = cancel_evolution(job=job, by=by)
+    assert (job.status, job.token_totals) == (end, used)
 
 
 @pytest.mark.databases

@@ -22,6 +22,7 @@ from playbooks.services.serving_tokens import read_serving_token, sign_serving_t
 from playbooks.starters.loader import load_starters
 from tests.factories import make_key, make_outcome, make_playbook
 from tests.playbooks.test_edit import edit
+from tests.playbooks.test_publishing import evolve
 
 
 def test_a_reading_is_the_agent_view_without_counters(alice: User, playbook: Playbook) -> None:
@@ -100,6 +101,20 @@ def test_a_limit_of_tokens_keeps_the_useful_bullets_and_says_what_is_missing(
     whole = read_playbook(playbook=playbook, by=by, max_tokens=10_000)
     assert whole.content == read_playbook(playbook=playbook, by=by).content
     assert whole.left_out == ()
+
+
+def test_a_corrected_bullet_is_read_and_judged_by_the_votes_of_its_new_wording(
+    alice: User,
+) -> None:
+    blamed = "[misc-00001] helpful=0 harmful=9 :: Round every intermediate sum up.\n"
+    blamed += "[misc-00002] helpful=0 harmful=0 :: Ask which currency is meant."
+    playbook, by = make_playbook(alice, text=blamed), Principal.of(alice)
+    assert "[misc-00001]" not in read_playbook(playbook=playbook, by=by, max_tokens=20).content
+    evolve(playbook, Operation("UPDATE", id="misc-00001", content="Never round sums up."))
+    playbook = Playbook.objects.get(pk=playbook.pk)
+    assert "[misc-00001]" in read_playbook(playbook=playbook, by=by, max_tokens=20).content
+    remove = Operation("REMOVE", id="misc-00001", reason="Blamed nine times, before.")
+    assert evolve(playbook, remove).deltas[0].reason_code == "too_little_evidence"
 
 
 def test_a_limit_counts_within_a_section_only(alice: User, playbook: Playbook) -> None:

@@ -86,10 +86,18 @@ def test_a_generator_without_bullets_has_no_list_to_fill(fake: FakeLLM) -> None:
     assert set(full) - set(empty) == {"bullet_ids"}
 
 
-def test_what_a_model_thinks_aloud_is_no_answer() -> None:
-    aloud = '<think>Perhaps {"key_insight": "wrong"}?</think>{"key_insight": "Check the sign."}'
-    found = read_answer(aloud, Reflection)
-    assert isinstance(found, Reflection) and found.key_insight == "Check the sign."
+@pytest.mark.parametrize(
+    ("reply", "insight"),
+    [
+        ('<think>Perhaps {"key_insight": "no"}?</think>{"key_insight": "Check it."}', "Check it."),
+        ('It is {"key_insight": "no"}.\n</think>\n\n{"key_insight": "Check it."}', "Check it."),
+        ('{"key_insight": "Drop all up to </think> first."}', "Drop all up to </think> first."),
+        ('<think>Perhaps {"key_insight": "no"}?', None),
+    ],
+)
+def test_what_a_model_thinks_aloud_is_no_answer(reply: str, insight: str | None) -> None:
+    found = read_answer(reply, Reflection)
+    assert (found.key_insight if isinstance(found, Reflection) else None) == insight
 
 
 def test_a_loop_is_known_from_its_end() -> None:
@@ -136,7 +144,8 @@ def test_recorded_answers_do_no_harm_and_good_ones_stay_good(model: str, name: s
 @pytest.mark.parametrize(
     ("status", "message"),
     [
-        (400, "request (9000 tokens) exceeds the available context size (8192 tokens)"),
+        # llama.cpp, as recorded; Ollama, vLLM and LM Studio, as their sources say.
+        (400, "request (9031 tokens) exceeds the available context size (8192 tokens), try"),
         (500, "the input length exceeds the context length"),
         (400, "This model's maximum context length is 8192 tokens."),
         (400, "The number of tokens to keep from the initial prompt is greater"),
