@@ -33,7 +33,7 @@ NAMES = {
     "ace": "ACE (this product)",
 }
 Key = tuple[str, str, str]
-ROW, LEFT, WIDTH = 28, 250, 760
+ROW, LEFT, WIDTH = 28, 330, 880
 
 
 def summarize(plan: Plan, results: list[CellResult]) -> dict[str, Any]:
@@ -154,13 +154,17 @@ def _table_row(row: dict[str, Any], task: str) -> str:
         f"{row['accuracy']:.1f} ({row['least']:.1f}–{row['most']:.1f})",
         f"{row['tolerant']:.1f}",
         f"{shown.difference:+.1f} [{shown.low:+.1f}, {shown.high:+.1f}]" if shown else "",
-        f"{shown.p:.3f}" if shown and shown.p is not None else "",
+        _shown_p(shown.p) if shown and shown.p is not None else "",
         _paper(key, {"task": {"name": task}}),
         str(row["unanswered"]),
         _cost(row["adapting"]),
         _cost(row["scoring"]),
     ]
     return f"| {' | '.join(figures)} |"
+
+
+def _shown_p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _paper(key: Key, plan: dict[str, Any]) -> str:
@@ -187,7 +191,8 @@ def chart(summary: dict[str, Any]) -> str:
         parts += [
             svg_text(LEFT - 8, y + 14, name, anchor="end"),
             f'<rect x="{x:.1f}" y="{y}" width="{end - x:.1f}" height="18" fill="#1d4ed8"/>',
-            f'<line x1="{low:.1f}" y1="{y + 9}" x2="{high:.1f}" y2="{y + 9}" stroke="#b45309"/>',
+            f'<line x1="{low:.1f}" y1="{y + 9}" x2="{high:.1f}" y2="{y + 9}" stroke="#f59e0b" '
+            'stroke-width="3"/>',
             svg_text(high + 6, y + 14, f"{row['accuracy']:.1f} %"),
         ]
     style = "font: 13px system-ui, sans-serif; fill: #1e293b"
