@@ -63,6 +63,6 @@ class Budget:
         """The price of the prompt with its schema, and of the longest answer."""
         sent = [message["content"] for message in request.messages]
         if isinstance(request, LLMRequest):
-            sent.append(json.dumps(request.json_schema))
+            sent.append(json.dumps(request.json_schema()))
         price = self._price(request.model, max_tokens_of("".join(sent)), request.max_tokens)
         return Decimal(0) if price is None else price

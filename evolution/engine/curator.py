@@ -19,7 +19,6 @@ from evolution.engine.prompt_excerpts import (
     relevant_bullets,
 )
 from evolution.engine.prompt_text import (
-    FULL_LIMITS,
     PromptLimits,
     data_block,
     purpose_block,
@@ -114,16 +113,15 @@ def curate(
     with AnswerError `unknown_ids`.
     """
     batch = [ReflectedOutcome(o, reflections[o.id]) for o in outcomes if o.id in reflections]
-    shown = playbook_view(batch, playbook, FULL_LIMITS)
+    views = list[PlaybookView]()
 
     def request(limits: PromptLimits) -> LLMRequest[Curation]:
-        nonlocal shown
-        shown = playbook_view(batch, playbook, limits)
-        return curation_request(model, batch, playbook, limits, shown)
+        views.append(playbook_view(batch, playbook, limits))
+        return curation_request(model, batch, playbook, limits, views[-1])
 
     answered = ask_model_with_short_fallback(llm, request)
     curation = _with_known_bullets(llm, answered, playbook.document)
-    curation = protect_unread_bullets(curation, shown.read)
+    curation = protect_unread_bullets(curation, views[-1].read)
     return restore_outcome_ids(curation, [studied.outcome.id for studied in batch])
 
 
@@ -171,9 +169,10 @@ def curation_request(
 
 
 def statistics(playbook: PlaybookInput, *, adds: int, read: frozenset[str] | None = None) -> str:
-    """Size against budget, the limit on ADD, and the counters of the `read` bullets with votes."""
+    """Size against budget, the limit on ADD, counters of the `read` bullets, what trials undid."""
     bullets = playbook.document.bullets
     used, budget = estimate_tokens(render(playbook.document)), playbook.token_budget
+    taken_back = "\n".join(f"- {text}" for text in playbook.taken_back)
     votes = [
         f"{bullet.id} helpful={bullet.helpful} harmful={bullet.harmful}"
         + (" checked" if bullet.id in playbook.backed else "")
@@ -188,17 +187,9 @@ def statistics(playbook: PlaybookInput, *, adds: int, read: frozenset[str] | Non
             f"ADD operations in this batch: at most {adds}.",
             "Votes:",
             *(votes or ["none yet"]),
-            *tried_and_failed(playbook),
+            *(["", "Tried and failed:", data_block(taken_back)] if taken_back else []),
         ]
     )
-
-
-def tried_and_failed(playbook: PlaybookInput) -> list[str]:
-    """The texts that a trial has taken back, as data; nothing if there are none."""
-    if not playbook.taken_back:
-        return []
-    texts = "\n".join(f"- {text}" for text in playbook.taken_back)
-    return ["", "Tried and failed:", data_block(texts)]
 
 
 def _with_known_bullets(llm: LLM, answered: ParsedAnswer[Curation], document: Document) -> Curation:

@@ -129,10 +129,10 @@ def refine(
         for pair in chosen
         if (v := verdicts.get(PairKey.of(pair))) and v.same
     ]
-    is_done = not problem and len(chosen) == len(open_pairs)
-    return RefinementResult(
-        _next_number(grown.document) if is_done else grown.refined_to, merges, problem
-    )
+    refined_to = grown.refined_to
+    if not problem and len(chosen) == len(open_pairs):
+        refined_to = max((number_of(b.id) for b in grown.document.bullets), default=0) + 1
+    return RefinementResult(refined_to, merges, problem)
 
 
 def _is_open(pair: Pair, grown: RefinementInput, decided: KnownVerdicts) -> bool:
@@ -215,7 +215,3 @@ def find_same(document: Document) -> list[Pair]:
 def bullets_by_number(document: Document) -> list[Bullet]:
     """The bullets in the order in which they were made."""
     return sorted(document.bullets, key=lambda bullet: number_of(bullet.id))
-
-
-def _next_number(document: Document) -> int:
-    return max((number_of(b.id) for b in document.bullets), default=0) + 1

@@ -1,5 +1,6 @@
 """The engine's interface to models: requests, replies, usage, the ledger, and errors."""
 
+from copy import deepcopy
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -12,10 +13,35 @@ from playbooks.document.text import estimate_tokens
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
-@cache  # of a few classes; making one takes as long as claiming a job
-def json_schema(answer: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of an answer; shared, so nobody may change it."""
-    return answer.model_json_schema()
+_KEPT = {"type", "enum", "items", "anyOf", "$ref", "properties", "$defs"}
+
+
+@cache  # of a few classes; making one takes longer than all else that a request needs
+def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
+    """Every field required, nothing else allowed, and only keywords that every provider knows.
+
+    What is optional for our reading is demanded of the model: it can leave a field empty. Shared,
+    so nobody may change it.
+    """
+    schema: dict[str, Any] = _strict(answer.model_json_schema())
+    return schema
+
+
+def _strict(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_strict(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: _kept(key, value) for key, value in node.items() if key in _KEPT}
+    if "properties" in kept:
+        kept |= {"required": list(kept["properties"]), "additionalProperties": False}
+    return kept
+
+
+def _kept(key: str, value: Any) -> Any:
+    if key in {"properties", "$defs"}:
+        return {name: _strict(item) for name, item in value.items()}
+    return _strict(value)
 
 
 @dataclass(frozen=True)
@@ -45,11 +71,21 @@ class LLMRequest(ChatRequest, Generic[AnswerT]):
     schema_name: str
     tag_ids: tuple[str, ...] | None = None
 
-    @property
     def json_schema(self) -> dict[str, Any]:
-        """The schema as it is sent; shared, so nobody may change it."""
-        schema: type[BaseModel] = self.schema
-        return json_schema(schema)
+        """The schema as it is sent, with the bullets that it may name as the only choices."""
+        schema = strict_schema(self.schema)
+        if self.tag_ids is None:
+            return schema
+        schema = deepcopy(schema)
+        if self.tag_ids:
+            schema["$defs"]["BulletTag"]["properties"]["id"]["enum"] = list(self.tag_ids)
+            return schema
+        # A small model fills a list that has nothing to hold until it is cut off.
+        for name in {"bullet_tags", "bullet_ids"} & schema["properties"].keys():
+            del schema["properties"][name]
+            schema["required"].remove(name)
+        schema.pop("$defs", None)
+        return schema
 
 
 @dataclass(frozen=True)

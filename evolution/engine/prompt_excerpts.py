@@ -6,7 +6,13 @@ from functools import lru_cache
 
 from evolution.engine.prompt_text import fenced_block, playbook_block
 from playbooks.document.similarity import WordIndex
-from playbooks.document.text import Bullet, Document, estimate_tokens, render_for_agents
+from playbooks.document.text import (
+    Bullet,
+    Document,
+    agent_line,
+    estimate_tokens,
+    render_for_agents,
+)
 
 REFLECTOR_TOKENS = 800
 """Up to here the Reflector reads the whole agent view, beyond it the relevant bullets."""
@@ -53,7 +59,8 @@ def excerpt(document: Document, query: str, *, besides: Sequence[str], tokens: i
     if estimate_tokens(render_for_agents(document)) <= tokens:
         return playbook_block(document, tokens=tokens)
     wanted = [key for key in relevant_bullets(document, query) if key not in set(besides)]
-    shown = _that_fit(document, wanted, tokens - _tokens_of_headings(document))
+    headings = estimate_tokens(render_for_agents(Document(document.sections, ())))
+    shown = _that_fit(document, wanted, tokens - headings)
     part = Document(document.sections, tuple(b for b in document.bullets if b.id in shown))
     left_out = len(document.bullets) - len(shown)
     note = f"[… {left_out} more bullets, which have less to do with this outcome …]"
@@ -71,7 +78,9 @@ def curator_view(document: Document, wanted: Iterable[str], *, tokens: int) -> P
         return PlaybookView(playbook_block(document, tokens=tokens), "", every)
     index = playbook_block(_index_of(document, tokens), tokens=int(tokens * INDEX_SHARE))
     shown = _that_fit(document, wanted, tokens - estimate_tokens(index))
-    lines = [_line(bullet) for bullet in document.bullets if bullet.id in shown]
+    lines = [
+        agent_line(bullet.id, bullet.content) for bullet in document.bullets if bullet.id in shown
+    ]
     return PlaybookView(
         index, fenced_block("BULLETS", "\n".join(lines) or "(none)"), frozenset(shown)
     )
@@ -102,16 +111,8 @@ def _that_fit(document: Document, wanted: Iterable[str], tokens: int) -> set[str
     for key in wanted:
         if key not in bullets or key in shown:
             continue
-        cost = estimate_tokens(_line(bullets[key]) + "\n")
+        cost = estimate_tokens(agent_line(key, bullets[key].content) + "\n")
         if cost <= tokens:
             shown.add(key)
             tokens -= cost
     return shown
-
-
-def _line(bullet: Bullet) -> str:
-    return f"[{bullet.id}] {bullet.content}"
-
-
-def _tokens_of_headings(document: Document) -> int:
-    return estimate_tokens(render_for_agents(Document(document.sections, ())))

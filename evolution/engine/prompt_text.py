@@ -40,6 +40,7 @@ _TROUBLE = re.compile(
     r"|(?:http\S{0,10}|status|code|→|->|=>)\W{0,3}[45]\d\d\b",
     re.IGNORECASE,
 )
+_LINE_BREAK = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn"}
 
 
@@ -51,13 +52,8 @@ def clean_text(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return trim_marks("".join(kept for char in _plain_breaks(text) if (kept := _visible(char))))
-
-
-def _plain_breaks(text: str) -> str:
-    for line_break in ("\r\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\u2029"):
-        text = text.replace(line_break, "\n")
-    return text
+    lines = _LINE_BREAK.sub("\n", text)
+    return trim_marks("".join(kept for char in lines if (kept := _visible(char))))
 
 
 def _visible(char: str) -> str:

@@ -3,6 +3,7 @@
 The job row owns every retry that takes longer than a moment.
 """
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -10,7 +11,6 @@ from typing import Any, TypeVar
 from evolution.engine.llm import (
     LLM,
     ChatRequest,
-    LLMError,
     LLMReply,
     LLMRequest,
     TransientError,
@@ -43,36 +43,25 @@ def chat_with_retry(
     chat: Chat, request: ChatRequest, say: Callable[[str], None], wait: Wait = time.sleep
 ) -> LLMReply:
     """The first reply; no retry once a piece of it has arrived. Raises what the last try raised."""
-    has_begun = False
+    begun = threading.Event()
 
     def say_it(text: str) -> None:
-        nonlocal has_begun
-        has_begun = True
+        begun.set()
         say(text)
 
-    def once() -> LLMReply:
-        try:
-            return chat(request, say_it)
-        except TransientError as error:
-            if has_begun:
-                raise StreamInterrupted(error.code, error.message) from None
-            raise
-
-    return call_with_retry(once, wait)
+    return call_with_retry(lambda: chat(request, say_it), wait, begun.is_set)
 
 
-class StreamInterrupted(LLMError):
-    """It began to answer, then failed for a reason that will pass."""
-
-
-def call_with_retry(call: Callable[[], T], wait: Wait = time.sleep) -> T:
+def call_with_retry(
+    call: Callable[[], T], wait: Wait = time.sleep, has_begun: Callable[[], bool] = lambda: False
+) -> T:
     """The answer of the first of up to three calls that gets one; raises what the last raised."""
     for number in range(len(RETRY_PAUSES)):
         try:
             return call()
         except TransientError as error:
             pause = pause_before_retry(error, number)
-            if pause is None or wait(pause):
+            if has_begun() or pause is None or wait(pause):
                 raise
     return call()
 

@@ -11,7 +11,7 @@ from typing import Any
 from evolution.engine import curator, merge_judge, reflector
 from evolution.engine.curator import Curation
 from evolution.engine.inputs import OutcomeInput, PlaybookInput
-from evolution.engine.llm import LLM, json_schema
+from evolution.engine.llm import LLM, strict_schema
 from evolution.engine.merge_judge import Judgement, Pair, Verdict
 from evolution.engine.prompt_text import FULL_LIMITS, SHORT_LIMITS
 from evolution.engine.prompts import load_prompt
@@ -68,7 +68,7 @@ class LLMEngine:
             "engine": self.name,
             "models": [self._reflector_model, self._curator_model],
             "prompts": {name: load_prompt(name).digest for name in PROMPTS},
-            "schemas": [json_schema(answer) for answer in (Reflection, Curation, Judgement)],
+            "schemas": [strict_schema(answer) for answer in (Reflection, Curation, Judgement)],
             "limits": [
                 asdict(FULL_LIMITS),
                 asdict(SHORT_LIMITS),

@@ -3,14 +3,10 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cache
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
-
-from pydantic import BaseModel
 
 from core.http.deadlines import Resolve
 from evolution.engine.llm import (
@@ -77,7 +73,7 @@ class Dialect:
             schema = {
                 "name": request.schema_name,
                 "strict": True,
-                "schema": schema_of(request),
+                "schema": request.json_schema(),
             }
             found["response_format"] = {"type": "json_schema", "json_schema": schema}
         return found
@@ -102,6 +98,8 @@ class Dialect:
 
 class DialectRefused(LLMError):
     """The provider doesn't support a parameter that was sent. The next call leaves it out."""
+
+    is_charged = False
 
 
 class OpenAILLM:
@@ -165,7 +163,8 @@ class OpenAILLM:
         """One physical call, written in the ledger before and after."""
         entry, parser = self._ledger.begin(request), CompletionParser(request)
         try:
-            self._call(request, say, parser, self._seconds(entry))
+            seconds = self._deadline(entry) if callable(self._deadline) else self._deadline
+            self._call(request, say, parser, seconds)
         except LLMError as error:
             self._ledger.finish(entry, _charged(parser.reply, error), error.code)
             raise
@@ -175,9 +174,6 @@ class OpenAILLM:
         self._ledger.finish(entry, parser.reply)
         _warn_of_truncation(request, parser.reply)
         return parser.reply
-
-    def _seconds(self, entry: Any) -> float:
-        return self._deadline(entry) if callable(self._deadline) else self._deadline
 
     def _call(
         self, request: ChatRequest, say: OnText | None, parser: CompletionParser, seconds: float
@@ -224,16 +220,15 @@ class OpenAILLM:
         """The error of a refusal; the next call leaves out the parameter that it names."""
         simpler = dialect.simpler(refusal)
         if simpler is None:
-            return _refused(refusal)
+            error = map_refusal(refusal)
+            error.is_charged = False
+            return error
         with self._lock:
             # Calls under way are refused for the same thing: only the first one is news.
             if self._dialects.get(model, self._first) == dialect:
                 self._dialects[model] = simpler
-        refused = DialectRefused(
-            "dialect", "The provider doesn't support a parameter that was sent."
-        )
-        refused.is_charged = False
-        return refused
+        message = "The provider doesn't support a parameter that was sent."
+        return DialectRefused("dialect", message)
 
 
 def _warn_of_truncation(request: ChatRequest, reply: LLMReply) -> None:
@@ -246,60 +241,6 @@ def _warn_of_truncation(request: ChatRequest, reply: LLMReply) -> None:
         )
 
 
-def _refused(refusal: Refusal) -> LLMError:
-    """An error status costs nothing."""
-    error = map_refusal(refusal)
-    error.is_charged = False
-    return error
-
-
 def _charged(reply: LLMReply, error: LLMError) -> LLMReply:
     """What a failed call may cost."""
     return reply if error.is_charged else replace(reply, usage=Usage())
-
-
-def schema_of(request: LLMRequest[Any]) -> dict[str, Any]:
-    """The schema of the answer, with the bullets that it may name as the only choices."""
-    schema = strict_schema(request.schema)  # type: ignore[arg-type]  # a class is hashable
-    if request.tag_ids is None:
-        return schema
-    schema = deepcopy(schema)
-    if request.tag_ids:
-        schema["$defs"]["BulletTag"]["properties"]["id"]["enum"] = list(request.tag_ids)
-    else:
-        # A small model fills a list that has nothing to hold until it is cut off.
-        for name in {"bullet_tags", "bullet_ids"} & schema["properties"].keys():
-            del schema["properties"][name]
-            schema["required"].remove(name)
-        schema.pop("$defs", None)
-    return schema
-
-
-_KEPT = {"type", "enum", "items", "anyOf", "$ref", "properties", "$defs"}
-
-
-@cache  # of a few classes; making one takes longer than all else that a request needs
-def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Every field required, nothing else allowed, and only keywords that every provider knows.
-
-    What is optional for our reading is demanded of the model: it can leave a field empty.
-    """
-    schema: dict[str, Any] = _strict(model.model_json_schema())
-    return schema
-
-
-def _strict(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_strict(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    kept = {key: _kept(key, value) for key, value in node.items() if key in _KEPT}
-    if "properties" in kept:
-        kept |= {"required": list(kept["properties"]), "additionalProperties": False}
-    return kept
-
-
-def _kept(key: str, value: Any) -> Any:
-    if key in {"properties", "$defs"}:
-        return {name: _strict(item) for name, item in value.items()}
-    return _strict(value)

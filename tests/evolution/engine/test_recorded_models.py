@@ -13,7 +13,7 @@ from evolution.engine.inputs import OutcomeInput, PlaybookInput
 from evolution.engine.llm import AnswerError, LLMReply, LLMRequest
 from evolution.engine.prompt_text import FULL_LIMITS
 from evolution.engine.prompts import load_prompt
-from evolution.engine.providers.openai import OpenAILLM, schema_of
+from evolution.engine.providers.openai import OpenAILLM
 from evolution.engine.reflector import Reflection, reflect, reflection_request
 from evolution.engine.structured_output import is_repetitive, read_answer
 from playbooks.document.text import parse
@@ -68,7 +68,7 @@ def test_an_echo_is_sent_back_and_a_good_answer_then_counts() -> None:
 def test_a_tag_can_only_name_a_cited_bullet() -> None:
     def asked(*cited: str) -> dict[str, Any]:
         outcome = OutcomeInput(id="a", task="t", status="failure", cited=cited)
-        return schema_of(reflection_request("m", outcome, PLAYBOOK, FULL_LIMITS))
+        return reflection_request("m", outcome, PLAYBOOK, FULL_LIMITS).json_schema()
 
     tag = asked("str-00001", "calc-00003")["$defs"]["BulletTag"]["properties"]["id"]
     assert tag["enum"] == ["str-00001", "calc-00003"]

@@ -12,7 +12,7 @@ import evolution.engine
 from evolution.engine.curator import Curation
 from evolution.engine.evolve import tag_operations
 from evolution.engine.generator import Generation
-from evolution.engine.providers.openai import strict_schema
+from evolution.engine.llm import strict_schema
 from evolution.engine.reflector import Reflection
 from evolution.engine.structured_output import read_answer
 from tests.evolution.engine.fakes import PLAYBOOK, outcome
