@@ -37,6 +37,16 @@ def is_metered(price: Mapping[str, Any]) -> bool:
     return (price.get("recurring") or {}).get("usage_type") == "metered"
 
 
+def price_amount(price: Mapping[str, Any]) -> Amount:
+    """The amount and interval of a price, or OVERAGE; several are named: "3 month"."""
+    recurring = price.get("recurring") or {}
+    if is_metered(price):
+        return Amount(int(Decimal(price["unit_amount_decimal"]) * 100), price["currency"], OVERAGE)
+    interval, count = recurring.get("interval", "month"), recurring.get("interval_count", 1)
+    several = interval if count in {None, 1, "1"} else f"{count} {interval}"
+    return Amount(price["unit_amount"] or 0, price["currency"], several)
+
+
 def from_minor_units(units: int, currency: str) -> Decimal:
     """Decimal amount: 29.00 for 2900 in usd, 2900 in jpy, 2.9 in kwd."""
     return Decimal(units) / _units_of(currency)

@@ -91,7 +91,7 @@ class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
         ("duplicate_subscription_id", admin.EmptyFieldListFilter),
         "plan",
         "cancel_at_period_end",
-        ("overage_price", admin.EmptyFieldListFilter),
+        ("overage_subscription_id", admin.EmptyFieldListFilter),
     )
     list_select_related = ("user", "plan", "complimentary_plan")
     date_hierarchy = "updated_at"
@@ -217,7 +217,7 @@ class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
         lambda row, by: set_overage(account=row, on=False, by=by),
         one="overage ended",
         many="overages ended",
-        rows=lambda rows: rows.exclude(overage_price=""),
+        rows=lambda rows: rows.exclude(overage_subscription_id=""),
     )
 
 

@@ -153,6 +153,9 @@ class SubscriptionSerializer(serializers.Serializer[Any]):
         help_text="After a failed payment the plan stays active until then.",
     )
     trial_end = serializers.DateTimeField(source="account.trial_end", allow_null=True)
+    overage_price = serializers.CharField(
+        help_text="What model calls beyond the plan cost, in words; empty: not offered."
+    )
     overage_usd = serializers.DecimalField(
         max_digits=14, decimal_places=6, help_text="Cost of model calls beyond the plan."
     )
@@ -213,6 +216,12 @@ class BudgetListSerializer(serializers.Serializer[Any]):
     next = serializers.CharField(allow_null=True, help_text="Always null: one page holds all.")
     previous = serializers.CharField(allow_null=True)
     results = BudgetSerializer(many=True)
+
+
+class OverageUpdateSerializer(serializers.Serializer[Any]):
+    """Whether model calls go on beyond the plan."""
+
+    on = serializers.BooleanField()
 
 
 class SubscriptionCreateSerializer(serializers.Serializer[Any]):

@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern] = [
     route("billing/budgets", budgets, get="list_budgets", put="set_budget"),
     route("billing/budgets/<uuid:pk>", budgets, put="set_playbook_budget"),
     route("billing/subscription", payment, get="get_subscription"),
+    route("billing/overage", payment, put="set_overage"),
     route("billing/subscribe", payment, post="subscribe"),
     route("billing/portal", payment, post="open_billing_portal"),
     path("billing/webhook", stripe_webhook, name="webhook"),

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 
 from billing.api import serializers as s
 from billing.errors import require_billing
+from billing.limits.overage import set_overage
 from billing.limits.spending import Budget, list_budgets, set_budget
 from billing.plans.summary import PlanSummary, summarize_plan
 from billing.stripe import subscriptions, sync
@@ -68,6 +69,18 @@ class PaymentViewSet(BaseViewSet):
     def get_subscription(self) -> PlanSummary:
         """Your plan, its period and usage; `billing_disabled` (404) while billing is off."""
         return summarize_plan(user=self.principal.user)
+
+    @operation(Scope.ACCOUNT, s.SubscriptionSerializer, takes=s.OverageUpdateSerializer)
+    def set_overage(self, sent: dict[str, Any]) -> PlanSummary:
+        """Let model calls go on beyond the plan, at `overage_price`, or end that at once.
+
+        They end at the monthly budget of the account: set one that `stops` first.
+        `overage_unavailable` (409): the message says why. `billing_disabled` (404) while billing is
+        off.
+        """
+        user = self.principal.user
+        set_overage(account=summarize_plan(user=user).account, by=self.principal, **sent)
+        return summarize_plan(user=user)
 
     @operation(Scope.ACCOUNT, s.RedirectUrlSerializer, takes=s.SubscriptionCreateSerializer)
     def subscribe(self, sent: dict[str, Any]) -> dict[str, str]:

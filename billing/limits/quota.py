@@ -1,4 +1,4 @@
-"""Monthly plan quota: reserved before work begins, counted when it has ended.
+"""Monthly plan quota: reserved before work begins, counted when it has ended, told by e-mail.
 
 Tokens and US dollars are sums of the ledger: its trigger adds each call's reservation to the plan
 month in the statement that records the call, and the sum is read in the same transaction. The
@@ -7,14 +7,24 @@ by one conditional UPDATE; the job names the month until it ends, so it counts o
 """
 
 import hashlib
+from datetime import timedelta
 from decimal import Decimal
 from uuid import UUID
 
-from django.db.models import F
+from django.conf import settings
+from django.core.cache import cache
+from django.db.models import Exists, F, OuterRef, Q
 
 from accounts.models import User
 from billing.errors import LimitReached
-from billing.models import DailySpend, DeletedAccountUsage, QuotaPeriod, QuotaResource, UsageRecord
+from billing.models import (
+    DailySpend,
+    DeletedAccountUsage,
+    OverageCharge,
+    QuotaPeriod,
+    QuotaResource,
+    UsageRecord,
+)
 from billing.models.accounts import keyed_digest
 from billing.plans.billing_periods import BillingPeriod
 from billing.plans.entitlements import (
@@ -24,8 +34,11 @@ from billing.plans.entitlements import (
     format_quota,
     included_amount,
     monthly_limit,
+    overage_limit,
 )
+from billing.plans.summary import quota_usages
 from core.clock import database_now
+from core.emails import send_email
 
 EVOLUTIONS = QuotaResource.EVOLUTIONS
 EXHAUSTED_TEXTS = {
@@ -33,6 +46,9 @@ EXHAUSTED_TEXTS = {
     QuotaResource.TOKENS: "too few are left for the next model call",
     QuotaResource.USD: "too little is left for the next model call",
 }
+RECENT_USAGE = timedelta(minutes=15)
+NOTICE_INTERVAL = 60
+"""Seconds."""
 CODES = {f"quota_{resource.value}": resource for resource in QuotaResource}
 
 
@@ -121,9 +137,20 @@ def _mark_overage(period: QuotaPeriod, included: int | None) -> None:
     above = taken if included is None else Decimal(included)
     start = max(above, period.usd_used if start is None else start)
     if start != period.overage_from:
-        period.overage_from = start
-        period.overage_due, period.overage_sent = period.overage_due or 0, period.overage_sent or 0
-        period.save(update_fields=["overage_from", "overage_due", "overage_sent", "updated_at"])
+        period.overage_from, period.overage_sent = start, period.overage_sent or 0
+        period.save(update_fields=["overage_from", "overage_sent", "updated_at"])
+
+
+def charge_overage(period_id: UUID) -> None:
+    """Charge the whole cents used beyond the plan since the last time. In a transaction."""
+    rows = QuotaPeriod.objects.select_for_update(of=("self",), no_key=True)
+    period = rows.select_related("user__billing_account").filter(pk=period_id).first()
+    cents = int(period.overage_usd * 100) - (period.overage_sent or 0) if period else 0
+    if period and cents > 0:
+        customer = period.user.billing_account.stripe_customer_id
+        OverageCharge.objects.create(customer_id=customer, cents=cents)
+        period.overage_sent = cents + (period.overage_sent or 0)
+        period.save(update_fields=["overage_sent", "updated_at"])
 
 
 def has_quota(*, user_id: UUID, resource: QuotaResource, mark: str) -> bool:
@@ -157,9 +184,11 @@ def keep_used_quota(*, user: User) -> None:
     """Before the account is deleted, keep what it used of this period under a keyed digest.
 
     Its calls stay in the ledger without its ids: what they cost is spent. Old rows of other
-    deleted accounts go at the same time.
+    deleted accounts go at the same time. What it used beyond its plan is charged.
     """
     now = database_now()
+    for used in QuotaPeriod.objects.filter(user=user, overage_from__isnull=False):
+        charge_overage(used.pk)
     DeletedAccountUsage.objects.filter(end__lt=now).delete()
     period = QuotaPeriod.objects.filter(user=user, end__gt=now).first()
     if period is not None:
@@ -198,6 +227,48 @@ def record_quota_exceeded(reached: LimitReached, *, user_id: UUID) -> None:
         period = open_quota_period(user_id, reached.entitlement.period)
         period.waited_for = (period.waited_for or {}) | {reached.resource.value: reached.limit}
         period.save(update_fields=["waited_for", "updated_at"])
+
+
+def send_quota_notices() -> int:
+    """E-mail users who came near a plan limit or had to wait for one; returns how many e-mails.
+
+    Not inside a transaction; once a minute, by whichever host comes first.
+    """
+    if not settings.BILLING_ENABLED or not cache.add("quota-notices", 1, NOTICE_INTERVAL):
+        return 0
+    now = database_now()
+    begun = UsageRecord.objects.filter(user=OuterRef("user"), created_at__gte=now - RECENT_USAGE)
+    rows = QuotaPeriod.objects.filter(start__lte=now, end__gt=now, user__is_active=True)
+    recent = rows.filter(Q(updated_at__gte=now - RECENT_USAGE) | Exists(begun))
+    return sum(_notify(period) for period in recent.select_related("user").order_by("pk"))
+
+
+def _notify(period: QuotaPeriod) -> int:
+    entitlement, sent = entitlement_for(period.user_id), 0
+    if entitlement is None or entitlement.period.start != period.start:
+        return 0
+    for usage in quota_usages(entitlement, period):
+        before, said = period.notified or {}, f"{usage.state} {usage.limit}"
+        is_told = before.get(usage.resource) in {said, f"reached {usage.limit}"}
+        if usage.state == "open" or is_told or not (usage.limit or usage.has_waited):
+            continue
+        period.notified = before | {usage.resource: said}
+        # Recorded first: an e-mail lost with its process is better than one at each sweep.
+        unchanged = Q(notified=before) if before else Q(notified__isnull=True)
+        rows = QuotaPeriod.objects.filter(unchanged, pk=period.pk)
+        if not rows.update(notified=period.notified):
+            return sent
+        send_email(
+            "quota_reached" if usage.state == "reached" else "quota_near",
+            to=period.user.email,
+            site=settings.PUBLIC_URL,
+            resource="model cost" if usage.resource == QuotaResource.USD else usage.resource,
+            limit=format_quota(usage.limit or 0, QuotaResource(usage.resource)),
+            until=f"{period.end:%-d %B %Y, %H:%M} UTC",
+            overage="yes" if overage_limit(entitlement) == usage.limit else "",
+        )
+        sent += 1
+    return sent
 
 
 def _state_digest(entitlement: Entitlement, resource: QuotaResource) -> str:

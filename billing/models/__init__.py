@@ -6,6 +6,7 @@ from billing.models.plans import INCLUDED, Plan
 from billing.models.price_overrides import PriceOverride
 from billing.models.quota import (
     DeletedAccountUsage,
+    OverageCharge,
     QuotaPeriod,
     QuotaResource,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "DailySpend",
     "DeletedAccountUsage",
     "Limit",
+    "OverageCharge",
     "Plan",
     "PriceOverride",
     "QuotaPeriod",

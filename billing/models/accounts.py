@@ -59,7 +59,7 @@ class BillingAccount(BaseModel):
         default="",
         db_default="",
         editable=False,
-        help_text="subscription whose owner chose overage",
+        help_text="metered subscription of overage, while it is on",
     )
     overage_price = models.CharField(max_length=60, default="", db_default="", editable=False)
     synced_at = models.DateTimeField(null=True, blank=True, help_text="last sync with Stripe")

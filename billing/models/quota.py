@@ -40,11 +40,7 @@ class QuotaPeriod(BaseModel):
     overage_from = models.DecimalField(
         max_digits=14, decimal_places=6, null=True, help_text="US$ above which calls are charged"
     )
-    overage_due = models.PositiveIntegerField(
-        null=True, help_text="US cents with the report to Stripe that is under way"
-    )
-    overage_sent = models.PositiveIntegerField(null=True, help_text="US cents Stripe confirmed")
-    overage_at = models.DateTimeField(null=True, help_text="time of the last report's usage")
+    overage_sent = models.PositiveIntegerField(null=True, help_text="US cents charged")
 
     objects = QuotaPeriodQuerySet.as_manager()
 
@@ -70,6 +66,21 @@ class QuotaPeriod(BaseModel):
         """The cost of the calls beyond the plan, without those that run."""
         start = self.overage_from
         return Decimal(0) if start is None else max(Decimal(0), self.usd_used - start)
+
+
+class OverageCharge(BaseModel):
+    """US cents of model calls beyond a plan that Stripe has to hear of, once: by the row's id.
+
+    Not of a user, so that what a deleted account used is still charged.
+    """
+
+    customer_id = models.CharField(max_length=255, db_index=True)
+    cents = models.PositiveIntegerField()
+    tried_at = models.DateTimeField(null=True, help_text="first told to Stripe")
+    sent_at = models.DateTimeField(null=True, db_index=True, help_text="confirmed by Stripe")
+
+    def __str__(self) -> str:
+        return f"{self.cents} US cents"
 
 
 class DeletedAccountUsage(BaseModel):

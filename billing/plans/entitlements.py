@@ -197,24 +197,28 @@ def monthly_limit(entitlement: Entitlement, resource: QuotaResource) -> int | No
 
 
 def overage_limit(entitlement: Entitlement) -> int | None:
-    """The cost in US$ up to which a month's calls go on beyond the plan; None without overage.
-
-    It is the owner's monthly budget, which has to stop and to be above what the plan includes.
-    """
-    account, included = entitlement.account, included_amount(entitlement, QuotaResource.USD)
-    chosen, is_paid = account.overage_subscription_id, account.status == account.Status.ACTIVE
-    if not is_paid or account.plan_id != entitlement.plan.pk or included is None:
-        return None
-    if not chosen or chosen != account.stripe_subscription_id:
-        return None
-    budget = overage_budget(entitlement.limits)
-    return budget if budget is not None and budget > included else None
+    """The cost in US$ up to which a month's calls go on beyond the plan; None without overage."""
+    is_on = entitlement.account.overage_subscription_id and not overage_problem(entitlement)
+    return _overage_budget(entitlement.limits) if is_on else None
 
 
-def overage_budget(rows: Iterable[Limit]) -> int | None:
-    """Whole US$ of the owner's monthly budget for the account, if it stops calls."""
+def overage_problem(entitlement: Entitlement) -> str:
+    """What keeps the account from overage, for its owner; empty if nothing does."""
+    plan, account = entitlement.plan, entitlement.account
+    included = included_amount(entitlement, QuotaResource.USD)
+    if included is None or not (account.overage_subscription_id or plan.overage_price):
+        return f"The {plan.name} plan has no overage."
+    if account.status != account.Status.ACTIVE or account.plan_id != plan.pk:
+        return "Overage needs a paid plan, without a trial or an unpaid invoice."
+    if _overage_budget(entitlement.limits) > included:
+        return ""
+    return f"Overage needs a monthly budget of more than {included:,} US$ that pauses evolutions."
+
+
+def _overage_budget(rows: Iterable[Limit]) -> int:
+    """Whole US$ of the owner's monthly budget for the account, if it stops calls; else 0."""
     row = limit_of_account(rows, Limit.Unit.USD, Limit.Window.MONTH, (Limit.SetBy.OWNER,))
-    return int(row.amount or 0) if row and row.stops else None
+    return int(row.amount or 0) if row and row.stops else 0
 
 
 def included_amount(entitlement: Entitlement, resource: QuotaResource) -> int | None:

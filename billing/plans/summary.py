@@ -59,6 +59,11 @@ class PlanSummary(Entitlement):
     overage_usd: Decimal = Decimal(0)
     overage_limit: int | None = None
 
+    @property
+    def overage_price(self) -> str:
+        """What a US$ beyond the plan costs, as agreed or as offered; empty: not offered."""
+        return self.account.overage_price or self.plan.overage_price
+
 
 def summarize_plan(*, user: User) -> PlanSummary:
     """The user's plan and its usage at this moment. Raises BillingDisabled."""

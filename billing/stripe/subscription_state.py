@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from billing.money import is_metered
+from billing.money import is_metered, price_amount
 
 Data = Mapping[str, Any]
 # Best first: of two subscriptions the better one counts.
@@ -54,7 +54,7 @@ def subscription_state(
     After a failed payment the plan stays for `grace` from the oldest unpaid invoice after the last
     paid one, but only if it was paid for before.
     """
-    rows = list(subscriptions)
+    rows = [row for row in subscriptions if not _is_overage(row)]
     live = [row for row in rows if row["status"] in RANK and plan_item(row, is_plan)]
     if not live:
         ended = any(row["status"] == "canceled" for row in rows)
@@ -90,10 +90,26 @@ def plan_item(subscription: Data, is_plan: Callable[[Data], bool] = lambda price
     return found
 
 
-def metered_item(subscriptions: Iterable[Data], subscription: str) -> Data | None:
-    """The item of this subscription whose usage is charged: overage."""
-    items = (row["items"]["data"] for row in subscriptions if row["id"] == subscription)
-    return next((item for item in next(items, []) if is_metered(item["price"])), None)
+def overage_subscription(subscriptions: Iterable[Data]) -> Data | None:
+    """The subscription that charges model calls beyond the plan, unless it has ended."""
+    return next((row for row in subscriptions if row["status"] in RANK and _is_overage(row)), None)
+
+
+def overage_state(subscriptions: Iterable[Data]) -> dict[str, str]:
+    """The overage that the account has: its price in words, and its id while it is paid and on."""
+    found = overage_subscription(subscriptions)
+    if found is None:
+        return {"overage_subscription_id": "", "overage_price": ""}
+    ends = found.get("cancel_at_period_end") or found.get("cancel_at")
+    is_on = found["status"] == "active" and not ends
+    price = str(price_amount(plan_item(found)["price"]))
+    return {"overage_subscription_id": found["id"] if is_on else "", "overage_price": price}
+
+
+def _is_overage(subscription: Data) -> bool:
+    """Whether it charges nothing but usage; an operator may have added usage to a plan's."""
+    item = plan_item(subscription, lambda price: not is_metered(price))
+    return is_metered(item.get("price") or {})
 
 
 def subscription_id_of(invoice: Data) -> str:

@@ -26,11 +26,6 @@ LOCK_WAIT, LOCK_LIFETIME = 10, 120
 """Seconds that a second tab waits for the first, and after which an abandoned lock expires."""
 
 
-def offered_plans() -> list[Plan]:
-    """The active plans, in the order set by staff."""
-    return list(Plan.objects.filter(is_active=True))
-
-
 def subscribe(
     *, user: User, plan: str, site: str, interval: str = "month", by: Principal | None = None
 ) -> str:

@@ -7,6 +7,7 @@ events arrive.
 """
 
 import logging
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,12 +24,13 @@ from billing.errors import (
     PaymentUnavailable,
     require_billing,
 )
-from billing.models import BillingAccount, Plan, QuotaPeriod, StripeEvent, TrialMark
+from billing.models import BillingAccount, OverageCharge, Plan, StripeEvent, TrialMark
 from billing.models.accounts import keyed_digest
 from billing.stripe import gateway
 from billing.stripe.subscription_state import (
     SubscriptionState,
-    metered_item,
+    overage_state,
+    overage_subscription,
     subscription_state,
 )
 from core.audit import record
@@ -37,19 +39,21 @@ from core.emails import send_email
 from core.errors import Conflict
 from core.security.scopes import Principal
 
+Data = dict[str, Any]
 logger = logging.getLogger(__name__)
 EVENT_RETENTION = timedelta(days=30)
-LONGEST_DRAFT = timedelta(days=3)
-"""The longest that Stripe can be set to wait before an invoice is final."""
+METER_DELAY = timedelta(minutes=10)
+"""How long Stripe may take to count usage that it was told of."""
 RESYNC_INTERVAL = timedelta(hours=24)
 """Every account with a customer is fetched again after this time, with or without webhooks."""
 RESYNC_SECONDS, PAUSE_SECONDS = 10, 300
 """The worker syncs one account every ten seconds at most, and pauses while Stripe is down."""
 TRACKED_FIELDS = (
     *("plan_id", "status", "cancel_at_period_end", "stripe_subscription_id"),
-    "duplicate_subscription_id",
+    *("duplicate_subscription_id", "overage_subscription_id"),
 )
 UNLINKED: dict[str, Any] = SubscriptionState("free").stored | {
+    **overage_state([]),
     "plan": None,
     "stripe_customer_id": "",
 }
@@ -122,7 +126,8 @@ def _tell_user(account: BillingAccount, event: str) -> None:
     """E-mail what the event means, if the account still says so."""
     is_due = {
         "trial_ends": account.status == BillingAccount.Status.TRIALING,
-        "payment_failed": account.status == BillingAccount.Status.PAST_DUE,
+        "payment_failed": account.status == BillingAccount.Status.PAST_DUE
+        or (account.overage_price and not account.overage_subscription_id),
     }
     email = EMAILS.get(event, "")
     if is_due.get(email) and not (email == "trial_ends" and account.cancel_at_period_end):
@@ -158,8 +163,9 @@ def sync_account(*, account: BillingAccount, with_invoices: bool = True) -> Bill
             second_trial = _mark_trial(locked, state.cards)
     if is_new:
         _report_duplicate_subscription(locked)
-    if unused := _unused_item(locked, state.subscriptions):
-        gateway.stripe_api.remove_item(unused)
+    overage = overage_subscription(state.subscriptions)
+    if overage and (changes := _overage_changes(locked, overage, state.subscriptions)):
+        gateway.stripe_api.change_subscription(overage["id"], changes)
     if second_trial:
         gateway.stripe_api.set_trial_end(second_trial, None)
     if state.email and state.email.lower() != locked.user.email.lower():
@@ -167,15 +173,16 @@ def sync_account(*, account: BillingAccount, with_invoices: bool = True) -> Bill
     return locked
 
 
-def _unused_item(account: BillingAccount, subscriptions: list[dict[str, Any]]) -> str:
-    """The item of overage that nobody chose: with two, Stripe's portal offers no other plan.
-
-    What it counted is on a final invoice.
-    """
-    item = metered_item(subscriptions, account.stripe_subscription_id)
-    used = QuotaPeriod.objects.filter(user=account.user_id, overage_from__isnull=False)
-    recent = used.filter(end__gt=database_now() - LONGEST_DRAFT)
-    return str(item["id"]) if item and not account.overage_price and not recent.exists() else ""
+def _overage_changes(
+    account: BillingAccount, overage: Mapping[str, Any], subscriptions: list[Data]
+) -> dict[str, Any]:
+    """How overage follows the plan: it ends with it, with a last invoice, and is paid as it is."""
+    plan = next((r for r in subscriptions if r["id"] == account.stripe_subscription_id), None)
+    if plan is None:
+        return {"cancel_at_period_end": True} if account.overage_subscription_id else {}
+    method = plan.get("default_payment_method")
+    is_same = method in {None, "", overage.get("default_payment_method")}
+    return {} if is_same else {"default_payment_method": method}
 
 
 def _mark_trial(account: BillingAccount, cards: dict[str, str]) -> str:
@@ -254,7 +261,7 @@ def resync_stale_account() -> None:
     named = BillingAccount.objects.exclude(stripe_customer_id="").values("stripe_customer_id")
     account = _stale(stale).first()
     try:
-        if customer := gateway.mirror.orphaned_customer(named, stale=stale):
+        if customer := gateway.mirror.orphaned_customer(named, _unbilled(now), stale=stale):
             _delete_orphaned_customer(customer)
         if account is not None:
             sync_account(account=account)
@@ -266,9 +273,21 @@ def resync_stale_account() -> None:
         cache.set("billing-resync", 1, PAUSE_SECONDS)
 
 
+def _unbilled(now: datetime) -> QuerySet[OverageCharge, Any]:
+    """The customers whose last usage Stripe has not heard of, or perhaps not counted yet."""
+    recent = Q(sent_at=None) | Q(sent_at__gt=now - METER_DELAY)
+    return OverageCharge.objects.filter(recent).values("customer_id")
+
+
 def _delete_orphaned_customer(customer: str) -> None:
-    """Delete the Stripe customer of a deleted account, which ends its subscriptions."""
+    """Delete the Stripe customer of a deleted account, which ends its subscriptions.
+
+    What was used beyond the plan is charged first: Stripe would forget it.
+    """
+    overage = overage_subscription(gateway.mirror.subscriptions_of(customer))
     try:
+        if overage is not None:
+            gateway.stripe_api.settle_overage(overage["id"])
         gateway.stripe_api.delete_customer(customer)
     except NotFoundAtStripe:
         gateway.mirror.mark_customer_unknown(customer)
@@ -294,7 +313,8 @@ def _apply_mirror(account: BillingAccount) -> None:
     if state.stripe_subscription_id and plan is None:
         logger.error("No plan sells the subscription %s", state.stripe_subscription_id)
     account.synced_at, account.plan = database_now(), plan
-    for name, value in state.stored.items():
+    known = gateway.mirror.subscriptions_of(account.stripe_customer_id)
+    for name, value in (state.stored | overage_state(known)).items():
         setattr(account, name, value)
     account.save()
     if _tracked_values(account) != before:

@@ -17,7 +17,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.models import User
 from billing.errors import PaymentUnavailable
-from billing.limits.overage import overage_problem, set_overage
+from billing.limits.overage import set_overage
+from billing.models import Plan
+from billing.plans.entitlements import overage_problem
 from billing.plans.summary import limit_gauges, summarize_plan
 from billing.stripe import subscriptions
 from core.errors import AceError
@@ -61,7 +63,7 @@ def plan(request: UserRequest) -> HttpResponse:
         "state": summary.account.payment_state(timezone.now()),
         "gauges": limit_gauges(summary, request.user),
         "overage_problem": overage_problem(summary),
-        "plans": subscriptions.offered_plans(),
+        "plans": Plan.objects.filter(is_active=True),
         "invoices": subscriptions.list_invoices(user=request.user),
         "payment_pending": paid == "1" and not is_subscribed,
         "payment_confirmed": paid == "1" and is_subscribed,

@@ -18,7 +18,7 @@ from accounts.oauth.connections import clear_oauth_if_due
 from accounts.services.webhooks import emit_event
 from billing.admission import LIMITS, has_quota
 from billing.limits.overage import report_overage
-from billing.limits.quota_notices import send_quota_notices
+from billing.limits.quota import send_quota_notices
 from billing.limits.spending import Spender, send_budget_warnings
 from billing.models import DailySpend, StripeEvent
 from billing.stripe.sync import resync_stale_account

@@ -11,9 +11,9 @@ from billing.limits.quota import (
     QuotaExceeded,
     record_quota_exceeded,
     reserve_evolution,
+    send_quota_notices,
     settle_evolution,
 )
-from billing.limits.quota_notices import send_quota_notices
 from billing.models import Plan, QuotaPeriod
 from tests.billing.test_metering import begin, finish
 from tests.harness.concurrency import run_concurrently

@@ -165,6 +165,7 @@ def test_usage_over_rest_reports_unknown_costs(alice: User) -> None:
     [
         ("GET", "/billing/subscription"),
         ("POST", "/billing/subscribe"),
+        ("PUT", "/billing/overage"),
         ("POST", "/billing/portal"),
         ("POST", "/billing/webhook"),
     ],

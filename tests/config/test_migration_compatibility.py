@@ -14,6 +14,8 @@ BEFORE_ANY_UPGRADE = {  # added by migrations that never ran beside an older ver
 
 def refuses_old_code(app: str, model: str, name: str) -> bool:
     """Whether a row written without this column, as it is today, is refused."""
+    if name not in {field.name for field in apps.get_model(app, model)._meta.get_fields()}:
+        return False  # removed by a later migration
     field = apps.get_model(app, model)._meta.get_field(name)
     assert isinstance(field, Field)
     return not field.null and field.db_default is NOT_PROVIDED

@@ -136,6 +136,7 @@ ROUTES = [
     Route("PUT", "/billing/budgets/{playbook}", ACCOUNT, {"usd_per_month": "20"}),
     Route("GET", "/billing/subscription", ACCOUNT),
     Route("POST", "/billing/subscribe", ACCOUNT),
+    Route("PUT", "/billing/overage", ACCOUNT),
     Route("POST", "/billing/portal", ACCOUNT),
     Route("POST", "/billing/webhook", None),
 ]

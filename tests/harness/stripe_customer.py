@@ -29,6 +29,11 @@ class Customer:
         url = f"{self.site}/api/v1{path}"
         return httpx2.post(url, json=body or {}, headers=headers, timeout=30, trust_env=False)
 
+    def put(self, path: str, body: dict[str, Any]) -> httpx2.Response:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        url = f"{self.site}/api/v1{path}"
+        return httpx2.put(url, json=body, headers=headers, timeout=30, trust_env=False)
+
     def subscribe(self, plan: str = "pro") -> httpx2.Response:
         return self.post("/billing/subscribe", {"plan": plan})
 

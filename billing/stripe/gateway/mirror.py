@@ -97,12 +97,13 @@ def paid_since(moment: datetime) -> Iterator[tuple[str, Data, bool]]:
             yield row.customer_id, row.stripe_data, recurring.get("interval") == "year"
 
 
-def orphaned_customer(accounts: Any, *, stale: datetime) -> str | None:
-    """A customer that no account refers to; `accounts` is a query of customer ids.
+def orphaned_customer(accounts: Any, unbilled: Any, *, stale: datetime) -> str | None:
+    """A customer in neither of these queries of customer ids: no account refers to it.
 
     One that the key did not know after `stale` is skipped.
     """
-    rows = Customer.objects.exclude(id__in=accounts).filter(livemode=settings.STRIPE_LIVE_MODE)
+    rows = Customer.objects.exclude(id__in=accounts).exclude(id__in=unbilled)
+    rows = rows.filter(livemode=settings.STRIPE_LIVE_MODE)
     rows = rows.filter(Q(date_purged=None) | Q(date_purged__lt=stale)).order_by("djstripe_id")
     found: str | None = rows.values_list("id", flat=True).first()
     return found

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from billing.errors import PaymentUnavailable
 from billing.models import BillingAccount, Plan
-from billing.money import OVERAGE, Amount, is_metered
+from billing.money import OVERAGE, Amount, is_metered, price_amount
 from billing.stripe.gateway import mirror
 from billing.stripe.gateway.stripe_api import (
     METER,
@@ -232,13 +232,3 @@ def _ensure_meter() -> str:
     fields: Any = {"event_name": METER, "default_aggregation": {"formula": "sum"}}
     fields["display_name"] = "Model calls beyond plans, in US cents"
     return api.create(fields, {"idempotency_key": make_idempotency_key("meter", METER)}).id
-
-
-def price_amount(price: Data) -> Amount:
-    """The amount and interval of a price, or OVERAGE; several are named: "3 month"."""
-    recurring = price.get("recurring") or {}
-    if is_metered(price):
-        return Amount(int(Decimal(price["unit_amount_decimal"]) * 100), price["currency"], OVERAGE)
-    interval, count = recurring.get("interval", "month"), recurring.get("interval_count", 1)
-    several = interval if count in {None, 1, "1"} else f"{count} {interval}"
-    return Amount(price["unit_amount"] or 0, price["currency"], several)

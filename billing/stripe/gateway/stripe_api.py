@@ -165,24 +165,46 @@ def change_email(customer: str, email: str) -> None:
 
 def set_trial_end(subscription: str, at: int | None) -> None:
     """End the trial at this time, or now; the first charge follows."""
-    changes: Any = {"trial_end": "now" if at is None else at, "proration_behavior": "none"}
+    end = "now" if at is None else at
+    change_subscription(subscription, {"trial_end": end, "proration_behavior": "none"})
+
+
+def change_subscription(subscription: str, changes: Any) -> None:
+    """Change these fields of a subscription."""
     with translate_errors():
         client().v1.subscriptions.update(subscription, changes)
 
 
-def add_item(subscription: str, price: str, *, attempt: int) -> None:
-    """Add a price to a subscription. The same attempt adds it once."""
-    key = make_idempotency_key("item", subscription, price, attempt)
+def begin_overage(price: str, *, like: Data, known: int) -> None:
+    """Begin a monthly subscription that charges only what is used, paid `like` the plan's.
+
+    One of its own, for Stripe's portal changes no plan in one with metered usage. `known` is the
+    number of the customer's subscriptions: with the same number it begins once.
+    """
+    fields: Any = {"customer": like["customer"], "items": [{"price": price}]}
+    if method := like.get("default_payment_method"):
+        fields["default_payment_method"] = method
+    if "tax" in settings.STRIPE_CHECKOUT:
+        fields["automatic_tax"] = {"enabled": True}
+    key = make_idempotency_key("overage", fields, known)
     with translate_errors():
-        client().v1.subscription_items.create(
-            {"subscription": subscription, "price": price}, {"idempotency_key": key}
-        )
+        client().v1.subscriptions.create(fields, {"idempotency_key": key})
 
 
-def remove_item(item: str) -> None:
-    """Remove an item without usage from its subscription."""
+def settle_overage(subscription: str) -> None:
+    """End a metered subscription and charge what was used; repeated, it charges once."""
+    api = client().v1
     with translate_errors():
-        client().v1.subscription_items.delete(item)
+        if api.subscriptions.retrieve(subscription).status != "canceled":
+            api.subscriptions.cancel(subscription, {"invoice_now": True})
+        # Stripe stops collecting when a subscription is canceled.
+        for invoice in api.invoices.list({"subscription": subscription, "limit": 10}).data:
+            # Refused: nobody is left to ask for another card.
+            with suppress(stripe.CardError, stripe.InvalidRequestError):
+                if invoice.status == "draft":
+                    invoice = api.invoices.finalize_invoice(str(invoice.id))
+                if invoice.status == "open":
+                    api.invoices.pay(str(invoice.id))
 
 
 def report_usage(customer: str, cents: int, *, identifier: str, at: datetime) -> None:

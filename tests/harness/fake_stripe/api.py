@@ -205,39 +205,6 @@ def make_meter_event(api: Api, sent: Data, pk: str) -> Data:
     return api.world.add("mev", "billing.meter_event", **fields)
 
 
-@route("GET", "billing/meters/{id}/event_summaries")
-def sum_meter_events(api: Api, sent: Data, pk: str) -> Data:
-    start, end = int(sent["start_time"]), int(sent["end_time"])
-    if start % 60 or end % 60:
-        raise Refused(400, "not_aligned")
-    meter = api.world.get(pk, "billing.meter")
-    value = float(api.world.metered(sent["customer"], meter["event_name"], start, end))
-    row = {"id": "sum_1", "object": "billing.meter_event_summary", "aggregated_value": value}
-    return api.page([row], sent)
-
-
-@route("POST", "subscription_items")
-def add_item(api: Api, sent: Data, pk: str) -> Data:
-    subscription = api.world.get(sent["subscription"], "subscription")
-    items, price = subscription["items"]["data"], api.world.get(sent["price"], "price")
-    if any(item["price"]["id"] == price["id"] for item in items):
-        raise Refused(400, "price_used_twice")
-    period = {name: items[0][name] for name in ("current_period_start", "current_period_end")}
-    made = api.world.add("si", "subscription_item", price=price, **period)
-    items.append(made)
-    api.world.tell("customer.subscription.updated", subscription)
-    return made
-
-
-@route("DELETE", "subscription_items/{id}")
-def remove_item(api: Api, sent: Data, pk: str) -> Data:
-    """What was used and is not on an invoice goes with the item."""
-    for subscription in api.world.every("subscription"):
-        rows = subscription["items"]["data"]
-        rows[:] = [row for row in rows if row["id"] != pk]
-    return {"id": pk, "object": "subscription_item", "deleted": True}
-
-
 @route("GET", "checkout/sessions")
 def list_sessions(api: Api, sent: Data, pk: str) -> Data:
     return api.page(api.world.every("checkout.session", customer=sent["customer"]), sent)
@@ -274,8 +241,11 @@ def list_subscriptions(api: Api, sent: Data, pk: str) -> Data:
 
 @route("GET", "invoices")
 def list_invoices(api: Api, sent: Data, pk: str) -> Data:
-    status = {"status": sent["status"]} if "status" in sent else {}
-    return api.page(api.world.every("invoice", customer=sent["customer"], **status), sent)
+    same = {name: sent[name] for name in ("status", "customer") if name in sent}
+    rows = api.world.every("invoice", **same)
+    if of := sent.get("subscription"):
+        rows = [row for row in rows if row["parent"]["subscription_details"]["subscription"] == of]
+    return api.page(rows, sent)
 
 
 @route("GET", "webhook_endpoints")

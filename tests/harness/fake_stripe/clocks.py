@@ -1,6 +1,6 @@
 """Routes for subscriptions and cards, and the test clocks of `stripe_test_mode`."""
 
-from tests.harness.fake_stripe.api import Api, route
+from tests.harness.fake_stripe.api import Api, Refused, route
 from tests.harness.fake_stripe.world import FAILS_LATER, GOOD, Data
 
 CARDS = {"pm_card_visa": GOOD, "pm_card_chargeCustomerFail": FAILS_LATER}
@@ -43,7 +43,26 @@ def change_customer(api: Api, sent: Data, pk: str) -> Data:
 @route("POST", "subscriptions")
 def make_subscription(api: Api, sent: Data, pk: str) -> Data:
     price = api.world.get(sent["items"][0]["price"], "price")
-    return api.world.begin(sent["customer"], price, 0)
+    method = sent.get("default_payment_method", "")
+    if price["unit_amount"] is None and not method:
+        raise Refused(400, "no_payment_method")  # a checkout's card is its subscription's only
+    return api.world.begin(sent["customer"], price, 0, method=method)
+
+
+@route("GET", "subscriptions/{id}")
+def read_subscription(api: Api, sent: Data, pk: str) -> Data:
+    return api.world.get(pk, "subscription")
+
+
+@route("DELETE", "subscriptions/{id}")
+def cancel_subscription(api: Api, sent: Data, pk: str) -> Data:
+    found = api.world.get(pk, "subscription")
+    if found["status"] == "canceled":
+        raise Refused(404, "resource_missing")
+    if sent.get("invoice_now"):
+        api.world.bill(found, **api.world.usage(found, api.world.now), collect=False)
+    api.world.end(found)
+    return found
 
 
 @route("POST", "subscriptions/{id}")
@@ -51,7 +70,10 @@ def change_subscription(api: Api, sent: Data, pk: str) -> Data:
     found = api.world.get(pk, "subscription")
     match sent.get("trial_end"):
         case None:
-            api.world.cancel_at_end(found)
+            if found["status"] == "canceled":
+                raise Refused(400, "subscription_canceled")
+            found |= sent
+            api.world.tell("customer.subscription.updated", found)
         case "now":
             api.world.end_trial(found)
         case end:
@@ -61,9 +83,22 @@ def change_subscription(api: Api, sent: Data, pk: str) -> Data:
     return found
 
 
+@route("POST", "invoices/{id}/finalize")
+def finalize_invoice(api: Api, sent: Data, pk: str) -> Data:
+    found = api.world.get(pk, "invoice")
+    found["status"] = "open" if found["total"] else "paid"
+    return found
+
+
 @route("POST", "invoices/{id}/pay")
 def pay_invoice(api: Api, sent: Data, pk: str) -> Data:
     found = api.world.get(pk, "invoice")
+    if found["status"] != "open":
+        raise Refused(400, "invoice_not_open")
+    if found["customer"] not in api.world.cards:
+        raise Refused(402, "card_declined", "card_error")
+    if api.world.cards[found["customer"]] != GOOD:
+        raise Refused(402, "card_declined", "card_error")
     api.world.change_card(found["customer"], api.world.cards[found["customer"]])
     return found
 

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from tests.harness.fake_stripe.world import Data, Declined, World
+from tests.harness.fake_stripe.world import Data, Declined, World, is_metered
 
 Answer = tuple[int, str, str]
 """Status, page, and where it redirects to."""
@@ -61,13 +61,16 @@ def _portal_page(world: World, session: Data) -> Answer:
 def _manage(world: World, session: Data, form: Data) -> Answer:
     customer = session["customer"]
     running = [s for s in world.every("subscription", customer=customer) if not s["ended_at"]]
+    # It shows all, and changes or cancels the one that is clicked: here by the form's `of`.
+    wanted = form.get("of") == "overage"
+    running = [s for s in running if is_metered(s) == wanted]
     if form.get("do") == "card":
         world.change_card(customer, form.get("card", "4242424242424242"))
     elif not running:
         return 409, _page("There is no plan", ""), ""
     elif form.get("do") == "cancel":
         world.cancel_at_end(running[0])
-    elif len(running[0]["items"]["data"]) > 1:
+    elif is_metered(running[0]) or len(running[0]["items"]["data"]) > 1:
         return 409, _page("This plan can only be canceled", ""), ""
     else:
         portal = world.get(session["configuration"], "billing_portal.configuration")

@@ -11,6 +11,8 @@ MONTH = 30 * DAY
 PERIODS = {"week": 7 * DAY, "month": MONTH, "year": 365 * DAY}
 GOOD, DECLINED, FAILS_LATER = "4242424242424242", "4000000000000002", "4000000000000341"
 """FAILS_LATER is accepted for a trial, and every charge of it fails."""
+METER_LAG = 120
+"""Seconds until a meter's event counts: Stripe takes it at once and adds it up later."""
 RETRIES = (3 * DAY, 5 * DAY, 7 * DAY)
 """When an unpaid renewal is tried again; after the last one the subscription is over."""
 
@@ -89,11 +91,15 @@ class World:
         self.tell("checkout.session.completed", session)
         return subscription
 
-    def begin(self, customer: str, price: Data, trial: int) -> Data:
-        """Begin a subscription with its first invoice; `trial` in seconds."""
+    def begin(self, customer: str, price: Data, trial: int, *, method: str = "") -> Data:
+        """Begin a subscription with its first invoice; `trial` in seconds.
+
+        `method`: a payment method that exists, else one of the customer's card is made.
+        """
         end = self.now + (trial or period_of(price))
         item = {"id": "si_1", "object": "subscription_item", "price": price, "quantity": 1}
         item |= {"current_period_start": self.now, "current_period_end": end}
+        method = method or self._card(customer)
         made = self.add(
             "sub",
             "subscription",
@@ -102,13 +108,13 @@ class World:
             cancel_at=None,
             cancel_at_period_end=False,
             schedule=None,
-            default_payment_method=self._card(customer),
+            default_payment_method=method,
             trial_end=end if trial else None,
             ended_at=None,
             items={"object": "list", "data": [item], "has_more": False, "url": "/"},
         )
         self.tell("customer.subscription.created", made)
-        self._bill(made, 0 if trial else price["unit_amount"], "subscription_create")
+        self.bill(made, 0 if trial else price["unit_amount"] or 0, "subscription_create")
         return made
 
     def _card(self, customer: str) -> str:
@@ -117,17 +123,19 @@ class World:
         made = self.add("pm", "payment_method", card={"fingerprint": f"print{number}"})
         return str(made["id"])
 
-    def _bill(self, subscription: Data, amount: int, reason: str = "subscription_cycle") -> Data:
-        """Create an invoice for the period and try to charge it once.
-
-        With what was used of metered prices in the period before, if it begins another one.
-        """
+    def bill(
+        self,
+        subscription: Data,
+        amount: int,
+        reason: str = "subscription_cycle",
+        *,
+        used: int = 1,
+        collect: bool = True,
+    ) -> Data:
+        """Create an invoice for the period and try to charge it once, else leave it a draft."""
         amount += subscription.pop("pending", 0)
         item = subscription["items"]["data"][0]
-        lines: list[Data] = [{"description": reason, "amount": amount, "quantity": 1}]
-        if reason == "subscription_cycle":
-            lines += self._usage_lines(subscription, item["current_period_start"])
-        amount = sum(line["amount"] for line in lines)
+        lines: list[Data] = [{"description": reason, "amount": amount, "quantity": used}]
         number = f"ACE-{next(self._numbers):04d}"
         parent = {
             "type": "subscription_details",
@@ -155,31 +163,28 @@ class World:
             invoice_pdf=f"https://pay.stripe.com/invoice/{number}/pdf",
         )
         subscription["latest_invoice"] = invoice["id"]
-        self._charge(invoice, subscription)
+        if collect:
+            self._charge(invoice, subscription)
+        else:
+            invoice["status"] = "draft"
         return invoice
 
-    def _usage_lines(self, subscription: Data, until: int) -> list[Data]:
-        found = []
-        for item in subscription["items"]["data"]:
-            if item["price"]["recurring"].get("usage_type") != "metered":
-                continue
-            meter, start = item["price"]["recurring"]["meter"], item["current_period_start"]
-            name = self.get(meter, "billing.meter")["event_name"]
-            used = self.metered(subscription["customer"], name, start, until)
-            amount = round(used * float(item["price"]["unit_amount_decimal"]))
-            found.append({"description": name, "amount": amount, "quantity": used})
-            period = {"current_period_start": until}
-            item |= period | {"current_period_end": until + period_of(item["price"])}
-        return found
-
-    def metered(self, customer: str, name: str, start: int, end: int) -> int:
-        """The sum of a meter's events of this customer."""
-        events = self.every("billing.meter_event", event_name=name)
-        return sum(
+    def usage(self, subscription: Data, now: int) -> Data:
+        """What was used in the period, as `bill` takes it; events younger than the lag do not
+        count before the period's end."""
+        item, customer = subscription["items"]["data"][0], subscription["customer"]
+        if item["price"]["unit_amount"] is not None:
+            return {"amount": item["price"]["unit_amount"]}
+        name = self.get(item["price"]["recurring"]["meter"], "billing.meter")["event_name"]
+        is_over = now >= item["current_period_end"]
+        used = sum(
             int(row["payload"]["value"])
-            for row in events
-            if row["payload"]["stripe_customer_id"] == customer and start <= row["timestamp"] < end
+            for row in self.every("billing.meter_event", event_name=name)
+            if row["payload"]["stripe_customer_id"] == customer
+            and item["current_period_start"] <= row["timestamp"] < item["current_period_end"]
+            and (is_over or row["created"] + METER_LAG <= now)
         )
+        return {"amount": round(used * float(item["price"]["unit_amount_decimal"])), "used": used}
 
     def _charge(self, invoice: Data, subscription: Data) -> None:
         if invoice["total"] and self.cards.get(invoice["customer"]) != GOOD:
@@ -229,7 +234,7 @@ class World:
             return
         self.tell("customer.subscription.updated", subscription)
         if proration == "always_invoice":
-            self._bill(subscription, owed, "subscription_update")
+            self.bill(subscription, owed, "subscription_update")
         elif proration == "create_prorations":
             subscription["pending"] = subscription.get("pending", 0) + owed
 
@@ -240,13 +245,15 @@ class World:
         item["current_period_end"] = self.now + period_of(item["price"])
         subscription |= {"status": "active", "trial_end": self.now}
         self.tell("customer.subscription.updated", subscription)
-        self._bill(subscription, item["price"]["unit_amount"])
+        self.bill(subscription, item["price"]["unit_amount"])
 
     def change_card(self, customer: str, card: str) -> None:
         """Set a new card and charge unpaid invoices to it."""
         self.cards[customer] = card
         for row in self.every("subscription", customer=customer):
-            row["default_payment_method"] = self._card(customer)
+            if not is_metered(row):
+                row["default_payment_method"] = self._card(customer)
+                self.tell("customer.subscription.updated", row)
         for invoice in self.every("invoice", customer=customer, status="open"):
             self._charge(invoice, self._subscription_of(invoice))
 
@@ -289,12 +296,15 @@ class World:
             if subscription["status"] == "past_due" and self._is_last_try(subscription):
                 self.end(subscription)
         elif subscription["cancel_at_period_end"]:
+            if is_metered(subscription):
+                self.bill(subscription, **self.usage(subscription, self.now))
             self.end(subscription)
         else:
             self._renew(subscription)
 
     def _renew(self, subscription: Data) -> None:
         item = subscription["items"]["data"][0]
+        used = self.usage(subscription, self.now)
         if subscription["schedule"]:
             schedule = self.objects[subscription["schedule"]]
             item["price"] = self.objects[schedule["phases"][0]["items"][0]["price"]]
@@ -303,7 +313,9 @@ class World:
         item["current_period_end"] += period_of(item["price"])
         subscription["status"] = "active"
         self.tell("customer.subscription.updated", subscription)
-        self._bill(subscription, item["price"]["unit_amount"])
+        if item["price"]["unit_amount"] is not None:
+            used = {"amount": item["price"]["unit_amount"]}
+        self.bill(subscription, **used)
 
     def _unpaid(self, subscription: Data) -> Data:
         rows = self.every("invoice", customer=subscription["customer"], status="open")
@@ -319,3 +331,8 @@ class World:
 def period_of(price: Data) -> int:
     """Seconds of the price's interval."""
     return PERIODS[price["recurring"]["interval"]]
+
+
+def is_metered(subscription: Data) -> bool:
+    """Whether it charges usage."""
+    return any(item["price"]["unit_amount"] is None for item in subscription["items"]["data"])
