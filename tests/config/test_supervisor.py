@@ -147,12 +147,15 @@ def test_a_child_that_keeps_dying_ends_the_start(start: Start, tmp_path: Path) -
 
 
 def test_killing_the_supervisor_leaves_no_child(start: Start, tmp_path: Path) -> None:
-    """Not even a frozen one."""
+    """Not even a frozen one, nor one that starts in the place of a killed one."""
     process = start(WITH_PULSE, WITH_PULSE)
     wait_for_ready(process)
     wait_until(lambda: len(numbers_in(tmp_path / "pids")) == 2)
+    frozen, killed = numbers_in(tmp_path / "pids")
     if sys.platform == "linux":
-        os.kill(numbers_in(tmp_path / "pids")[0], signal.SIGSTOP)
+        os.kill(frozen, signal.SIGSTOP)
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: len(numbers_in(tmp_path / "pids")) == 3)
     process.kill()
     wait_until(lambda: all(is_gone(pid) for pid in numbers_in(tmp_path / "pids")), seconds=40)
 
