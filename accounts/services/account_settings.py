@@ -11,7 +11,7 @@ from accounts.browser_sessions.store import stored_key
 from accounts.keys.api_keys import revoke_api_key
 from accounts.keys.jwt_tokens import revoke_all_tokens
 from accounts.mfa.second_factor import has_second_factor, needs_enrolment
-from accounts.models import ApiKey, ConnectedApp, User
+from accounts.models import ApiKey, ConnectedApp, LlmKey, User, WebhookEndpoint
 from accounts.services.login import (
     check_code,
     check_new_password,
@@ -202,13 +202,17 @@ def end_other_sessions(*, user: User, keep: str) -> int:
 
 
 def revoke_credentials(*, user: User, reason: str, keep: str = "") -> None:
-    """Revoke the user's keys, apps and logins; the session with the key `keep` stays."""
+    """Revoke the user's keys, apps and logins; the session with the key `keep` stays.
+
+    And remove the LLM key and the webhook: an endpoint of somebody else would go on being sent the
+    user's texts.
+    """
     with transaction.atomic():
         for key in ApiKey.objects.filter(user=user, revoked_at=None):
             revoke_api_key(key=key, reason=reason)
         apps = ConnectedApp.objects.filter(user=user).delete()[0]
-        for tokens_of_apps in (RefreshToken, AccessToken, Grant):
-            tokens_of_apps.objects.filter(user=user).delete()
+        for model in (RefreshToken, AccessToken, Grant, LlmKey, WebhookEndpoint):
+            model.objects.filter(user=user).delete()
         record(action="revoke_credentials", by=user, subject=user, apps=apps)
         end_other_sessions(user=user, keep=keep)
 

@@ -114,7 +114,9 @@ class NewPasswordForm(ServiceForm):
 
 class ResetPasswordForm(NewPasswordForm):
     revoke_keys = forms.BooleanField(
-        label="Also revoke my API keys and disconnect apps", required=False, initial=True
+        label="Also revoke my API keys, disconnect apps, and remove my LLM key and webhook",
+        required=False,
+        initial=True,
     )
 
 

@@ -12,7 +12,7 @@ from django.utils.http import urlsafe_base64_encode
 from accounts.keys.api_keys import create_api_key
 from accounts.keys.credentials import principal_for_key
 from accounts.keys.jwt_tokens import issue_tokens, refresh_tokens, user_for_access_token
-from accounts.models import ApiKey, ConnectedApp, User
+from accounts.models import ApiKey, ConnectedApp, LlmKey, User, WebhookEndpoint
 from accounts.services import login
 from accounts.services.account_settings import reset_password, tokens, verify_email
 from accounts.services.login import send_verification_email
@@ -36,16 +36,27 @@ def subjects() -> str:
     return "\n".join(str(message.subject) for message in mail.outbox)
 
 
+def send_texts_elsewhere(user: User) -> None:
+    """To an LLM endpoint and a webhook of whoever uses the account now."""
+    LlmKey.objects.create(user=user, encrypted_key="x", base_url="https://llm.example/v1")
+    WebhookEndpoint.objects.create(user=user, encrypted_key="x", url="https://hook.example")
+
+
+def endpoints() -> int:
+    return LlmKey.objects.count() + WebhookEndpoint.objects.count()
+
+
 def test_the_first_proof_of_an_address_revokes_what_came_before(alice: User) -> None:
     token = make_key(alice)[1]
     make_app(alice)
+    send_texts_elsewhere(alice)
     mail.outbox.clear()
     send_verification_email(alice, to=alice.email, site="https://ace.example")
     link = str(mail.outbox[0].body).split("/verify/")[1].split()[0]
     verify_email(token=link, by=None, password=PASSWORD, source=SOURCE)
     with pytest.raises(NotAuthenticated):
         principal_for_key(token)
-    assert not ConnectedApp.objects.exists()
+    assert (ConnectedApp.objects.count(), endpoints()) == (0, 0)
 
 
 def test_a_reset_revokes_keys_of_an_address_that_was_never_proved(alice: User) -> None:
@@ -61,9 +72,10 @@ def test_a_reset_revokes_keys_and_apps_when_asked(alice: User, asked: bool) -> N
     alice.refresh_from_db()
     make_key(alice)
     make_app(alice)
+    send_texts_elsewhere(alice)
     reset(alice, revoke_keys=asked)
     kept = ApiKey.objects.filter(revoked_at=None).count(), ConnectedApp.objects.count()
-    assert kept == ((0, 0) if asked else (1, 1))
+    assert (*kept, endpoints()) == ((0, 0, 0) if asked else (1, 1, 2))
 
 
 def test_the_reset_page_proposes_to_revoke(alice: User) -> None:
