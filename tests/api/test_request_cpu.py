@@ -31,6 +31,7 @@ QUERIES = {
     "/playbooks/{playbook}/export": ("format",),
     "/playbooks/{playbook}/versions/1/diff": ("against",),
     "/sessions": ("playbook_id", "cursor"),
+    "/search": ("q",),
     "/billing/usage": ("period", "model", "group_by"),
 }
 OPERATIONS: list[dict[str, Any]] = [
