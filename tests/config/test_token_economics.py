@@ -51,6 +51,7 @@ def test_token_economics_command_writes_the_document(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(command, "DOCUMENT", tmp_path / "figures.md")
+    monkeypatch.setattr(report, "SIZES", (1_000, 5_000))
     command.main(["--write"])
     out = (tmp_path / "figures.md").read_text()
     assert out.startswith("# Token economics\n")
@@ -64,6 +65,7 @@ def test_without_a_tokenizer_it_prints_that(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "tokenizer", lambda: None)
+    monkeypatch.setattr(report, "SIZES", (1_000,))
     command.main(["--dataset", str(DATA), "--model", "no-such-model"])
     out = capsys.readouterr().out
     assert "because no tokenizer is installed" in out

@@ -32,7 +32,7 @@ from tests.harness.fake_stripe.server import FakeStripe
 from tests.harness.fake_stripe.world import DAY, FAILS_LATER, is_metered
 from tests.harness.stripe_customer import Customer
 
-pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
@@ -109,6 +109,7 @@ def limit_of(payer: Customer) -> int | None:
     return overage_limit(entitlement) if entitlement else None
 
 
+@pytest.mark.databases
 def test_the_payer_chooses_it_and_its_use_is_on_an_invoice(
     payer: Customer, shop: FakeStripe, page: Client
 ) -> None:
@@ -144,6 +145,7 @@ def die_after(send: Callable[..., None]) -> Callable[..., None]:
     return dying
 
 
+@pytest.mark.databases
 @pytest.mark.parametrize("dying", [die_before, die_after])
 def test_a_process_that_dies_reports_nothing_twice_and_loses_nothing(
     payer: Customer,
@@ -280,6 +282,7 @@ def wait_for_meter(shop: FakeStripe) -> None:
     shop.world.now += 660
 
 
+@pytest.mark.databases
 def test_a_deleted_account_is_charged_for_what_it_used_and_forgotten(
     payer: Customer, shop: FakeStripe
 ) -> None:
@@ -300,6 +303,7 @@ def test_a_deleted_account_is_charged_for_what_it_used_and_forgotten(
     assert {row["status"] for row in shop.world.every("subscription")} == {"canceled"}
 
 
+@pytest.mark.databases
 @pytest.mark.parametrize("after", ["cancel", "finalize", "pay"])
 def test_a_process_that_dies_while_it_settles_charges_once(
     payer: Customer, shop: FakeStripe, after: str
@@ -363,6 +367,7 @@ def test_an_unpaid_invoice_of_it_stops_it_until_the_card_works(
     assert overage["default_payment_method"] == plan["default_payment_method"]
 
 
+@pytest.mark.databases
 def test_events_in_any_order_and_twice_give_the_same(payer: Customer, shop: FakeStripe) -> None:
     for on in (False, True, False):
         payer.put("/billing/overage", {"on": on})
@@ -372,6 +377,7 @@ def test_events_in_any_order_and_twice_give_the_same(payer: Customer, shop: Fake
     assert overages(shop)[0]["cancel_at_period_end"]
 
 
+@pytest.mark.databases
 def test_a_killed_choice_can_be_repeated(
     saver: Customer, shop: FakeStripe, page: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,6 +389,7 @@ def test_a_killed_choice_can_be_repeated(
     assert (limit_of(saver), len(overages(shop))) == (80, 1)
 
 
+@pytest.mark.databases
 def test_two_choices_at_once_begin_it_once(saver: Customer, shop: FakeStripe) -> None:
     answers = run_concurrently(3, lambda _: saver.put("/billing/overage", {"on": True}).status_code)
     assert (set(answers), len(overages(shop)), limit_of(saver)) == ({200}, 1, 80)

@@ -44,3 +44,9 @@ def lesser_world(world: dict[str, Path]) -> dict[str, Path]:
         lines = world[name].read_text().splitlines(keepends=True)
         world[name].write_text("".join(lines[:2]))
     return world
+
+
+@pytest.fixture
+def tiny_world(lesser_world: dict[str, Path]) -> dict[str, Path]:
+    """Two tasks of each kind, where it does not matter what is learnt."""
+    return lesser_world | {"train": lesser_world["val"]}

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
@@ -123,6 +124,7 @@ def run(plan: runner.Plan, folder: Path, world: World, **options: Any) -> dict[s
     } | {"per_sample.jsonl": (folder / "per_sample.jsonl").read_bytes()}
 
 
+@pytest.mark.nightly  # by day the next one
 def test_the_table_finds_the_true_order_interrupted_or_not(
     plan: runner.Plan, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +150,23 @@ def test_the_table_finds_the_true_order_interrupted_or_not(
         file.write('\n{"key": "torn')
     asked = world.count()
     assert run(plan, folder, world) == whole
+    assert 0 < world.count() - asked < sum(row["scoring"]["calls"] for row in rows) * 3
+
+
+def test_an_interrupted_run_ends_as_a_whole_one(
+    plan: runner.Plan, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda number: None)
+    plan = replace(plan, methods=("base", "ace"), modes=("offline",))
+    whole = run(plan, tmp_path / "whole", world)
+    rows = json.loads(whole["results.json"])["rows"]
+    assert [row["accuracy"] for row in rows] == [20.0, 100.0]
+    with pytest.raises(LLMError, match="could cost more"):
+        run(plan, tmp_path / "broken", world, limit=Decimal("0.01"))
+    with (tmp_path / "broken" / "calls.jsonl").open("a") as file:
+        file.write('\n{"key": "torn')
+    asked = world.count()
+    assert run(plan, tmp_path / "broken", world) == whole
     assert 0 < world.count() - asked < sum(row["scoring"]["calls"] for row in rows) * 3
 
 

@@ -115,21 +115,21 @@ def test_json_is_a_line_for_each_step_and_the_summary(
 
 
 def test_a_run_that_was_taken_over_before_its_end_says_so_in_a_sentence(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM, monkeypatch: pytest.MonkeyPatch
+    blank: Playbook, tiny_world: dict[str, Path], llm: LearningLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def taken_over(**_: object) -> None:
         raise RunTakenOver
 
     monkeypatch.setattr(runs, "complete_training", taken_over)
     with pytest.raises(CommandError, match="Another process has resumed"):
-        run_online(blank, world["train"])
+        run_online(blank, tiny_world["train"])
 
 
 def test_training_counts_neither_towards_rate_limits_nor_as_what_agents_reported(
-    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM, alice: User
+    blank: Playbook, tiny_world: dict[str, Path], llm: LearningLLM, alice: User
 ) -> None:
     counted = list(RateCounter.objects.values_list("key", "value"))  # the playbook was created
-    train(blank, lesser_world, rounds=2)
+    train(blank, tiny_world, rounds=2)
     assert list(RateCounter.objects.values_list("key", "value")) == counted
     make_outcome(blank, alice)
     outcomes = playbook_metrics(playbook=blank)["outcomes"]
@@ -223,20 +223,20 @@ def test_a_run_is_only_resumed_with_the_same_options(
 
 
 def test_a_new_run_abandons_the_unfinished_one(
-    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM
+    blank: Playbook, tiny_world: dict[str, Path], llm: LearningLLM
 ) -> None:
     llm.fail("generator", status=401)
     with pytest.raises(CommandError):
-        train(blank, lesser_world)
-    train(blank, lesser_world)
+        train(blank, tiny_world)
+    train(blank, tiny_world)
     assert set(TrainingRun.objects.values_list("status", flat=True)) == {"abandoned", "completed"}
 
 
 def test_other_peoples_outcomes_wait_and_are_not_touched(
-    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM, alice: User
+    blank: Playbook, tiny_world: dict[str, Path], llm: LearningLLM, alice: User
 ) -> None:
     waiting = make_outcome(blank, alice)
-    train(blank, lesser_world)
+    train(blank, tiny_world)
     waiting.refresh_from_db()
     assert (waiting.job_id, waiting.processed_at) == (None, None)
 

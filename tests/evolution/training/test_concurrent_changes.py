@@ -122,7 +122,7 @@ def test_three_rounds_on_an_outcome_cast_one_vote(
     assert playbook.bullets.get(public_id="misc-00001").harmful == 1
 
 
-@pytest.mark.parametrize("name", ["formula", "finer"])
+@pytest.mark.parametrize("name", [pytest.param("formula", marks=pytest.mark.nightly), "finer"])
 def test_published_rows_train_under_faults_and_every_token_is_metered(
     name: str, blank: Playbook, settings: LazySettings
 ) -> None:
