@@ -82,7 +82,7 @@ def no_limits(settings: Settings) -> None:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("who", ["alice", "staff"])
+@pytest.mark.parametrize("who", ["alice", pytest.param("staff", marks=pytest.mark.nightly)])
 def test_no_form_is_slow(request: pytest.FixtureRequest, world: World, who: str) -> None:
     user = request.getfixturevalue(who)
     pages = [*common_pages(), *own_pages(world)] if who == "alice" else staff_pages(world)

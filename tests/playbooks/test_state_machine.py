@@ -229,7 +229,7 @@ def test_any_sequence_of_operations_keeps_the_invariants(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Walk.steps = 0
-    walk(Walk, examples=60, length=25)
+    walk(Walk, examples=40, length=25)
     while Walk.steps < STEPS:
         walk(Walk, examples=200, length=50)
     with capsys.disabled():

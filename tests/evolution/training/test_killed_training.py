@@ -64,7 +64,7 @@ def unbroken(alice: User, lesser_world: dict[str, Path], llm: LearningLLM) -> Un
     "crash_at",
     [
         pytest.param("evolution.training.learner:prepare_job", marks=pytest.mark.nightly),
-        "evolution.training.learner:prepare_job:end",
+        pytest.param("evolution.training.learner:prepare_job:end", marks=pytest.mark.nightly),
         pytest.param("evolution.training.learner:run_engine:end", marks=pytest.mark.nightly),
         "evolution.training.learner:publish:end",
         "evolution.training.runs:complete_training",

@@ -50,12 +50,12 @@ def test_with_ground_truth_withheld_the_target_appears_in_no_request(
 
 
 def test_with_ground_truth_given_the_generator_still_never_sees_a_target(
-    blank: Playbook, world: dict[str, Path], llm: LearningLLM
+    blank: Playbook, lesser_world: dict[str, Path], llm: LearningLLM
 ) -> None:
-    train(blank, world, rounds=2)
+    train(blank, lesser_world, rounds=2)
     asked = [str(call.body["messages"]) for call in llm.requests if call.role == "generator"]
     assert any("A reflection on the last attempt" in text for text in asked)
-    assert not targets_of(world.values()) & words(asked)
+    assert not targets_of(lesser_world.values()) & words(asked)
 
 
 def test_each_batch_is_an_ordinary_evolution_with_its_outcomes_and_its_version(
