@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max, Q, Sum
 from django.utils import timezone
 
 from accounts.models import ApiKey, ConnectedApp, User
@@ -15,7 +15,7 @@ from core.errors import Conflict, Invalid
 from core.security.scopes import Principal
 from core.sql.querysets import is_uuid
 from evolution.engine.inputs import SELF_REPORT
-from evolution.models import Correction, EvolutionJob, Outcome
+from evolution.models import Correction, EvolutionJob, Outcome, ReporterTally
 from evolution.outcomes.correction import undo_corrections
 from playbooks.document.operations import Provenance
 from playbooks.models import Playbook, ReviewItem
@@ -31,11 +31,11 @@ FIELDS = {
     "outcome": "pk",
 }
 REPORTER = ("api_key_id", "app_id", "reported_by_id")
-LABELS: dict[str, tuple[Any, str]] = {
-    "api_key_id": (ApiKey, "name"),
-    "app_id": (ConnectedApp, "application__name"),
-    "reported_by_id": (User, "email"),
-}
+LABELS: tuple[tuple[Any, str], ...] = (
+    (ApiKey, "name"),
+    (ConnectedApp, "application__name"),
+    (User, "email"),
+)
 LATELY = timedelta(days=30)
 """While one source alone has reported in this time, its days count as sources."""
 BACKING = ("ground_truth", "test")
@@ -96,8 +96,8 @@ def _mark(job: EvolutionJob) -> str:
     now = timezone.now()
     if job.training_id is not None:
         return f"@{job.pk}"
-    lately = Outcome.objects.filter(playbook=job.playbook_id, created_at__gt=now - LATELY)
-    return day_mark(now) if lately.order_by().values(*REPORTER).distinct()[1:2].count() == 0 else ""
+    lately = ReporterTally.objects.filter(playbook=job.playbook_id, last_at__gt=now - LATELY)
+    return day_mark(now) if lately.values("reporter").distinct().count() <= 1 else ""
 
 
 def list_sources(*, playbook: Playbook) -> list[Source]:
@@ -105,21 +105,21 @@ def list_sources(*, playbook: Playbook) -> list[Source]:
 
     A person's own edits are no source: they are not reverted.
     """
-    # From an index alone, labels apart: with joins the sum would read each of 100,000 rows.
-    grouped: Any = Outcome.objects.filter(playbook=playbook).values(*REPORTER).order_by()
-    rows = list(grouped.annotate(outcome_count=Count("*"), last_at=Max("created_at")))
-    labels: dict[UUID, str] = {}
-    for field, (model, label) in LABELS.items():
-        reporters: Any = model.objects.filter(pk__in={row[field] for row in rows})
-        labels |= dict(reporters.values_list("pk", label))
+    tallies = ReporterTally.objects.filter(playbook=playbook).values_list("reporter")
+    rows = list(tallies.annotate(Sum("outcomes"), Max("last_at")))
+    reporters = [[UUID(part) if part else None for part in row[0].split("/")] for row in rows]
+    labels: dict[UUID | None, str] = {}
+    for column, (model, label) in zip(zip(*reporters, strict=True), LABELS, strict=False):
+        existing: Any = model.objects.filter(pk__in={pk for pk in column if pk})
+        labels |= dict(existing.values_list("pk", label))
     found: dict[str, Source] = {}
-    for row in rows:
-        key, app, user = (row[name] for name in REPORTER)
+    for (_, count, last_at), ids in zip(rows, reporters, strict=True):
+        # Those that are deleted report no more: a disconnected app's outcomes are the user's.
+        key, app, user = (pk if pk in labels else None for pk in ids)
         # The owner does not learn which member of staff reported.
         known = key or app or (user if user == playbook.owner_id else None)
         if name := source_name(key, app, user):
-            label = labels.get(known, "") if known else "staff"
-            _merge(found, Source(name, label, row["outcome_count"], row["last_at"]))
+            _merge(found, Source(name, labels[known] if known else "staff", count, last_at))
     for row in _by_credential(playbook.deltas.all(), Max("created_at")):
         edits = row["count"]
         _merge(found, Source(row["source"], row["label"], 0, row["last_at"], edit_count=edits))

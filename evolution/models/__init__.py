@@ -15,6 +15,7 @@ from evolution.models.outcome_tallies import (
     CitationTally,
     OutcomeCounts,
     OutcomeTally,
+    ReporterTally,
     Tallies,
 )
 from evolution.models.outcomes import Case, CaseRun, Correction, Outcome, OutcomeQuerySet
@@ -45,6 +46,7 @@ __all__ = [
     "OutcomeTally",
     "CitationTally",
     "FIGURES",
+    "ReporterTally",
     "Tallies",
     "ProviderCircuit",
     "Reflection",

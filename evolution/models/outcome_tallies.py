@@ -1,7 +1,7 @@
 """Counts of outcomes, kept by the database in the statement that stores an outcome.
 
-A trigger (migration 0010) is their only writer, so a report costs no query more. A training's own
-attempts at its samples do not count.
+Triggers (migrations 0018, 0020) are their only writers, so a report costs no query more. A
+training's own attempts at its samples do not count.
 """
 
 from collections import Counter
@@ -104,13 +104,35 @@ class CitationTally(models.Model):
         return f"{self.tasks} citations of {self.bullet_id}"
 
 
+class ReporterTally(models.Model):
+    """Outcomes that one reporter sent by one client, and when: also a training's own attempts."""
+
+    playbook = models.ForeignKey(Playbook, models.CASCADE, related_name="+", db_index=False)
+    client = models.CharField(max_length=100, blank=True)
+    reporter = models.CharField(max_length=110, help_text="ids of key, app and user: key/app/user")
+    outcomes = models.PositiveIntegerField()
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("playbook", "client", "reporter"), name="reporter_tally_once"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.outcomes} outcomes by {self.client or 'no client'}"
+
+
 class Tallies(NamedTuple):
-    """The counts of one playbook's outcomes, by KEY, and of their citations by bullet."""
+    """The counts of one playbook's outcomes, by KEY, client, and citations by bullet."""
 
     reported: int
     succeeded: int
     versions: dict[tuple[Any, ...], tuple[Any, ...]]
     bullets: dict[str, tuple[int, int]]
+    clients: dict[str, int]
 
     @classmethod
     def stored(cls, playbook: Playbook) -> "Tallies":
@@ -118,11 +140,13 @@ class Tallies(NamedTuple):
         kept = OutcomeCounts.objects.filter(playbook=playbook).first() or OutcomeCounts()
         rows = OutcomeTally.objects.filter(playbook=playbook).values_list(*KEY, *FIGURES)
         bullets = CitationTally.objects.filter(playbook=playbook)
+        clients = ReporterTally.objects.filter(playbook=playbook).values_list("client")
         return cls(
             kept.reported,
             kept.succeeded,
             {row[: len(KEY)]: row[len(KEY) :] for row in rows},
             {row.bullet_id: (row.tasks, row.successes) for row in bullets},
+            dict(clients.annotate(Sum("outcomes"))),
         )
 
     @classmethod
@@ -139,6 +163,7 @@ class Tallies(NamedTuple):
         groups: Any = outcomes.values(*KEY[:2], day=TruncDate("created_at"))
         groups = groups.annotate(**figures, cost=Coalesce(Sum("cost_usd"), Decimal(0)))
         rows = list(groups.values_list(*KEY, *figures, "cost"))
+        clients = Outcome.objects.filter(playbook=playbook).order_by().values_list("client")
         tasks, successes = Counter[str](), Counter[str]()
         for status, cited in outcomes.values_list("status", "cited_bullets").iterator():
             tasks.update(cited)
@@ -148,4 +173,5 @@ class Tallies(NamedTuple):
             sum(row[3] for row in rows),
             {row[: len(KEY)]: row[len(KEY) :] for row in rows},
             {name: (count, successes[name]) for name, count in tasks.items()},
+            dict(clients.annotate(Count("pk"))),
         )

@@ -25,6 +25,7 @@ LEFT_OUT = {
     "evolution_outcomecounts",
     "evolution_outcometally",
     "evolution_citationtally",
+    "evolution_reportertally",
 }
 # Rows that the database numbers anew, since others may be there.
 NUMBERED = {"core_auditentry"}

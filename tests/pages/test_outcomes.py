@@ -1,14 +1,17 @@
 """Outcomes at their pages: who reported, filters in the URL, and what was made of each."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from accounts.models import User
 from core.security.scopes import Principal
 from evolution.models import EvolutionJob, Outcome, Reflection
 from evolution.outcomes.reporting import report_outcome
+from evolution.web.forms import OutcomeFilter
 from playbooks.models import Playbook
 from tests.factories import make_key, make_outcome, make_playbook
 from tests.harness.rest_client import Rest
@@ -84,10 +87,21 @@ def test_a_long_list_says_how_much_was_reported(
 def test_the_filter_offers_each_program_once(alice: User, playbook: Playbook) -> None:
     for client in ("codex 0.9", "", "claude-code 2.1", "codex 0.9"):
         report_by(client, playbook, alice)
-    named = Outcome.objects.all().client_names(playbook, most=10)
-    assert named == ["claude-code 2.1", "codex 0.9"]
-    assert Outcome.objects.all().client_names(playbook, most=1) == ["claude-code 2.1"]
-    assert Outcome.objects.all().client_names(make_playbook(alice), most=1) == []
+    offered = dict(OutcomeFilter({}, playbook=playbook).fields["client"].choices)
+    assert list(offered) == ["", "claude-code 2.1", "codex 0.9", "-"]
+    found = OutcomeFilter({"client": "codex 0.9"}, playbook=playbook).rows()
+    assert [row.client for row in found] == ["codex 0.9"] * 2
+    nobody = OutcomeFilter({"client": "-"}, playbook=make_playbook(alice))
+    assert list(nobody.fields["client"].choices)[1:] == [("-", "Manual or unnamed")]
+    assert not nobody.rows().exists()
+
+
+def test_an_outcome_of_another_day_is_found_by_its_program(alice: User, playbook: Playbook) -> None:
+    report_by("codex 0.9", playbook, alice)
+    for days in (40, -1):
+        moved = timezone.now() - timedelta(days=days)
+        Outcome.objects.filter(playbook=playbook).update(created_at=moved)
+        assert OutcomeFilter({"client": "codex 0.9"}, playbook=playbook).rows().exists()
 
 
 def test_the_program_that_reported_over_rest_is_shown(

@@ -120,6 +120,36 @@ def test_a_page_reads_few_of_many_outcomes(
     assert {query: count for query, count in read.items() if count > 200} == {}
 
 
+INDEXES = {
+    "": "outcome_of_playbook",
+    "status=failure": "outcome_by_status",
+    "status=set_aside": "outcome_set_aside",
+    "status=pending": "outcome_unprocessed",
+    "version=2": "outcome_of_version",
+    "signal=human": "outcome_by_signal",
+    "client=codex": "outcome_of_playbook",
+}
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL plans by its figures")
+@pytest.mark.parametrize("query", INDEXES)
+def test_each_list_is_read_from_its_index(
+    query: str, owner: Client, rows: list[Outcome], playbook: Playbook
+) -> None:
+    version = rows[0].version
+    playbook.versions.filter(pk=version.pk).update(number=2)
+    Outcome.objects.create(playbook=playbook, version=version, client="codex", created_at=BEGAN)
+    with CaptureQueriesContext(connection) as captured:
+        owner.get(f"{playbook.get_absolute_url()}/outcomes?{query}")
+    (asked,) = (one["sql"] for one in captured if "task_description" in one["sql"])
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {asked}")
+        plan = " ".join(row[-1] for row in cursor.fetchall())
+    assert f"INDEX {INDEXES[query]} " in plan, plan
+    # Only rows of one moment are sorted.
+    assert "B-TREE FOR ORDER BY" not in plan, plan
+
+
 def rows_read(client: Client, path: str) -> int:
     """The most rows that one step of one query of this page handed on or passed over."""
     with CaptureQueriesContext(connection) as captured:
