@@ -11,6 +11,7 @@ from django.core.management.base import CommandError
 
 from benchmarks.quality import memory_playbook, report, runner, tasks
 from billing.pricing.usage_pricing import price_in_usd
+from core.errors import AceError
 from evolution.engine.adaptation.datasets import DatasetError
 from evolution.engine.adaptation.protocols import CheckpointMismatch
 from evolution.engine.llm import LLMError
@@ -68,7 +69,7 @@ def run_command(options: dict[str, Any], *, out: Any, screen: Any) -> None:
         screen.write(json.dumps(runner.estimate(plan, price_in_usd)))
         if not options["dry_run"]:
             out.write(_table(plan, options))
-    except (DatasetError, CheckpointMismatch, FileNotFoundError) as error:
+    except (AceError, DatasetError, CheckpointMismatch, FileNotFoundError) as error:
         raise CommandError(str(error)) from None
 
 

@@ -7,6 +7,7 @@ interrupted run ends with the same bytes as an unbroken one.
 import hashlib
 import json
 import os
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +18,9 @@ from typing import Any
 
 from evolution.engine.cost_budget import Budget, Price
 from evolution.engine.llm import LLM, ChatRequest, LLMReply, LLMRequest, Usage
+
+_BOUNDARY = re.compile(r"DATA [0-9a-f]{16}")
+"""What a prompt draws at random for each block of data; the question is the same without it."""
 
 
 @dataclass
@@ -117,6 +121,7 @@ class RecordedLLM:
     def _key(self, request: LLMRequest[Any]) -> str:
         """Cell, step and a hash of model and prompt; a question asked again has the next number."""
         asked = json.dumps([request.model, request.messages, request.max_tokens])
+        asked = _BOUNDARY.sub("DATA", asked)
         digest = hashlib.sha256(asked.encode()).hexdigest()[:24]
         base = f"{self._cell} {request.step} {digest}"
         with self._lock:

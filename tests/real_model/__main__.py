@@ -92,7 +92,13 @@ def main() -> int:
     return int(broken > 0)
 
 
-OPTIONS = {"*": {"temperature": 0, "seed": 1, "context": CONTEXT, "max_tokens": 400}}
+# Without the penalty so small a model repeats itself until it is cut off, and nothing is seen.
+OPTIONS = {
+    "*": {
+        **{"temperature": 0, "seed": 1, "context": CONTEXT, "max_tokens": 400},
+        "extra_body": {"repeat_penalty": 1.3},
+    }
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -57,7 +57,7 @@ CONTEXT_TOO_LONG_MARKS = (
     "prompt is too long",
     "input is too long",
     "too many tokens",
-    "number of tokens to keep",  # LM Studio
+    *("number of tokens to keep", "n_keep"),  # LM Studio
 )
 CONTENT_FILTER_CODES = ("content_filter", "content_policy_violation", "moderation_blocked")
 REFUSALS = {

@@ -151,6 +151,10 @@ def test_the_table_finds_the_true_order_interrupted_or_not(
     asked = world.count()
     assert run(plan, folder, world) == whole
     assert 0 < world.count() - asked < sum(row["scoring"]["calls"] for row in rows) * 3
+    # The marks of data blocks are drawn anew, and yet nothing is asked twice.
+    asked = world.count()
+    assert run(plan, folder, world) == whole
+    assert world.count() == asked
 
 
 def test_an_interrupted_run_ends_as_a_whole_one(
@@ -299,6 +303,9 @@ def test_the_command_writes_the_table(command: list[str], world: World, tmp_path
 def test_the_command_says_what_is_missing(command: list[str], settings: Any) -> None:
     with pytest.raises(CommandError, match=r"There is no .*finer_train"):
         call_command("ace_benchmark", *command, "--task=finer")
+    settings.ACE_GENERATOR_MODEL = "home-made"
+    with pytest.raises(CommandError, match="No price is known for home-made.*price override"):
+        call_command("ace_benchmark", *command, "--max-cost-usd=1", stderr=StringIO())
     settings.ACE_ENGINE = "rules"
     with pytest.raises(CommandError, match="needs a model"):
         call_command("ace_benchmark", *command)
