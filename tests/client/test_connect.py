@@ -142,12 +142,18 @@ def test_a_known_playbook_needs_no_scope_write(
 
 
 def test_nothing_is_written_without_a_yes(
-    home: Path, alice: User, playbook: Playbook, monkeypatch: pytest.MonkeyPatch
+    home: Path,
+    alice: User,
+    playbook: Playbook,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("builtins.input", lambda _: "n")
     before = files(home)
-    ace("connect", "--key", make_key(alice)[1], "--playbook", playbook.name)
+    assert ace("connect", "--key", make_key(alice)[1], "--playbook", playbook.name) == 1
     assert files(home) == before
+    output = capsys.readouterr().out
+    assert ("Connected" in output, "Nothing was written." in output) == (False, True)
 
 
 def test_what_was_changed_since_is_not_undone(
@@ -169,7 +175,11 @@ def test_a_file_with_comments_is_left_alone(
     commented.write_text("// mine\n{}\n")
     ace("connect", "--key", make_key(alice)[1], "--playbook", playbook.name, "--yes")
     assert commented.read_text() == "// mine\n{}\n"
-    assert "Zed: left alone" in capsys.readouterr().err
+    output = capsys.readouterr()
+    assert "Zed: left alone" in output.err
+    assert '"context_servers"' in output.err  # what to add by hand
+    assert "Zed" not in output.out.partition("Connected")[2]
+    assert ace("doctor") == 0
 
 
 def test_a_repository_names_a_playbook_and_never_a_server(home: Path) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -45,11 +46,15 @@ def run(given: argparse.Namespace) -> int:
         try:
             edits |= program.edits()
         except (Unreadable, OSError, UnicodeError) as error:
-            print(f"{program.name}: left alone, {error}", file=sys.stderr)
-    if edits and agreed(edits, given.yes):
-        write(edits)
+            print(f"{program.name}: left alone, {error}. Add this yourself:", file=sys.stderr)
+            for name, edit in program.files.items():
+                print(f"{Path.home() / name}\n{edit('')}", file=sys.stderr)
+    if edits and not agreed(edits, given.yes):
+        print("Nothing was written.")
+        return 1
+    write(edits)
     read = api.read(playbook, max_tokens=2000)
-    names = ", ".join(program.name for program in installed()) or "no agent program found"
+    names = ", ".join(connected()) or "no agent program found"
     print(f"Connected: {names}. “{read['name']}”, version {read['version']}, is read from here on.")
     return 0
 
@@ -131,6 +136,8 @@ def undo_file() -> Path:
 
 def write(edits: dict[Path, str]) -> None:
     """Write the files; what they were before the first time is kept for --undo."""
+    if not edits:
+        return
     try:
         kept = json.loads(undo_file().read_text())
     except (OSError, ValueError):
@@ -183,10 +190,20 @@ def check_playbook() -> str:
 
 
 def check_programs() -> str:
-    found = [program for program in installed() if not program.edits()]
+    found = connected()
     if not found:
         raise LookupError("none is connected; run: ace connect")
-    return ", ".join(program.name for program in found)
+    return ", ".join(found)
+
+
+def connected() -> list[str]:
+    """The names of the programs whose files have our entries."""
+    found = []
+    for program in installed():
+        with suppress(Unreadable, OSError, UnicodeError):
+            if not program.edits():
+                found.append(program.name)
+    return found
 
 
 CHECKS: dict[str, Callable[[], str]] = {
