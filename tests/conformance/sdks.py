@@ -58,5 +58,5 @@ def _run(name: str, command: list[str], environment: dict[str, str]) -> str:
     )
     print(f"  {name}: {done.stdout.strip() or done.stderr.strip()[-300:]}", flush=True)
     output = json.loads(done.stdout) if done.returncode == 0 else {}
-    good = output.get("tools") == 10 and output.get("status") == "recorded" and output.get("advice")
+    good = output.get("tools") == 11 and output.get("status") == "recorded" and output.get("advice")
     return "" if good else f"{name}: exit {done.returncode}"

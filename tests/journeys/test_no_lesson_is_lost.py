@@ -1,6 +1,9 @@
 """No lesson is lost silently: what becomes of a report, over REST, MCP and on the pages.
 
 The owner, a stranger and staff, on both databases; the rules engine evolves in this process.
+Each of these has its own journey by REST, MCP and page: a full playbook, an evolution without
+news, what an answer says, advice that comes in, names in commands, a training, the usage of a
+call, a lesson that the safety check held, and small things.
 """
 
 import json
@@ -20,13 +23,15 @@ from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob, Outcome
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook
+from tests.config.observability.conftest import logged
 from tests.factories import make_key, make_outcome, make_playbook
 from tests.harness.clients import logged_in_client
 from tests.harness.fake_llm.learning import LearningLLM, write_world
+from tests.harness.fake_llm.model import FakeLLM
 from tests.harness.live_server import live_mcp, live_url
 from tests.harness.rest_client import Rest
 
-__all__ = ["live_url"]
+__all__ = ["live_url", "logged"]
 
 pytestmark = pytest.mark.postgres
 
@@ -77,8 +82,13 @@ def test_a_full_playbook_makes_room_by_imported_evidence(live_url: str, alice: U
     playbook = make_full_playbook(alice, helpful=5)
     make_outcome(playbook, alice, outcome="failure", notes=f"lesson: {LESSON}")
     job = evolve(playbook, alice)
-    read = Rest(make_key(alice)[1]).get(f"/playbooks/{playbook.pk}").json()
-    assert LESSON in read["content"]
+    token = make_key(alice)[1]
+    for read in (
+        Rest(token).get(f"/playbooks/{playbook.pk}").json(),
+        live_mcp(live_url, token).ask("get_playbook", playbook_id=str(playbook.pk)),
+    ):
+        assert LESSON in read["content"]
+    assert LESSON in page(alice, playbook.get_absolute_url())
     assert job.to_version is not None
     assert job.to_version.token_count <= 1_000
     assert job.refused == []
@@ -176,15 +186,23 @@ def test_a_lesson_with_a_command_is_said_over_mcp(
     agent = live_mcp(live_url, make_key(alice)[1])
     state = agent.ask("get_evolution_status", job_id=str(piped.job_id))
     assert [edit["code"] for edit in state["refused"]] == ["held_command"]
+    report = agent.ask("get_evolution_status", outcome_id=str(piped.pk))
+    assert (report["became"], report["edits"]) == ("in_review", state["refused"])
 
 
 def test_an_outcome_that_taught_nothing_says_so(
     live_url: str, alice: User, playbook: Playbook
 ) -> None:
     outcome = make_outcome(playbook, alice)
-    assert Rest.of(alice).get(f"/outcomes/{outcome.pk}").json()["result"] == "pending"
+    agent = live_mcp(live_url, make_key(alice)[1])
+
+    def results() -> list[str]:
+        told = agent.ask("get_evolution_status", outcome_id=str(outcome.pk))["became"]
+        return [Rest.of(alice).get(f"/outcomes/{outcome.pk}").json()["result"], told]
+
+    assert results() == ["pending"] * 2
     evolve(playbook, alice)
-    assert Rest.of(alice).get(f"/outcomes/{outcome.pk}").json()["result"] == "unchanged"
+    assert results() == ["unchanged"] * 2
     assert "nothing to change" in page(alice, outcome.get_absolute_url())
 
 
@@ -270,11 +288,15 @@ def test_a_training_is_listed_as_one_with_its_calls(
     live_url: str, alice: User, charlie: User, settings: LazySettings, tmp_path: Path
 ) -> None:
     playbook, out = make_playbook(alice, name="Exchange", text=""), StringIO()
+    call_command("list_playbooks", stdout=out)
+    assert f"{playbook.pk}  Exchange" in out.getvalue()
+    out.seek(out.truncate(0))
     dataset = write_world(tmp_path / "live.jsonl", seed=4, each=1)
+    dataset.write_text("".join(dataset.read_text().splitlines(keepends=True)[:3]))
     with LearningLLM() as llm:
         settings.ACE_ENGINE, settings.OPENAI_API_KEY = "openai", "test"
         settings.OPENAI_BASE_URL = llm.base_url
-        given = (f"--dataset={dataset}", "--playbook=exchange", "--window=10")
+        given = (f"--dataset={dataset}", "--playbook=exchange", "--window=3")
         call_command("ace_online_run", *given, "--json", stdout=out, stderr=StringIO())
     *steps, summary = (json.loads(line) for line in out.getvalue().splitlines())
     assert {step["event"] for step in steps} == {"scored", "learnt"}
@@ -286,7 +308,7 @@ def test_a_training_is_listed_as_one_with_its_calls(
     agent = live_mcp(live_url, make_key(alice)[1])
     told = agent.ask("get_evolution_status", job_id=job["job_id"])
     own = UsageRecord.objects.filter(job_id=job["job_id"])
-    assert shown["token_totals"]["calls"] == own.count() == 11
+    assert shown["token_totals"]["calls"] == own.count() == 4
     assert told["token_totals"]["total_tokens"] == sum(one.total_tokens for one in own)
     assert {one.metadata["operation"] for one in own} == {"reflect", "curate"}
     assert {one.metadata["playbook"] for one in own} == {str(playbook.pk)}
@@ -335,3 +357,43 @@ def test_estimated_tokens_are_marked_everywhere(
         assert f">≈{text.format('1,500')}" in page(alice, path)
     read = agent.ask("get_playbook", playbook_id=str(playbook.pk))
     assert read["estimated_tokens"] == rest.get(f"/playbooks/{playbook.pk}").json()["token_count"]
+
+
+def test_a_call_is_told_from_its_request_to_its_usage(
+    live_url: str,
+    alice: User,
+    charlie: User,
+    playbook: Playbook,
+    settings: LazySettings,
+    client: Client,
+    logged: StringIO,
+) -> None:
+    """One id in the request's line, the worker's log and the ledger, beside the provider's own."""
+    known, rest = "journey-of-one-request", Rest.of(alice)
+    settings.METRICS_TOKEN = "a token of some length"
+    make_outcome(playbook, alice)
+    path = f"/playbooks/{playbook.pk}/evolutions"
+    job_id = rest.post(path, **{"X-Request-ID": known}).json()["job_id"]
+    with FakeLLM() as llm:
+        settings.ACE_ENGINE, settings.OPENAI_API_KEY = "openai", "test"
+        settings.OPENAI_BASE_URL = llm.base_url
+        assert run_evolution(job_id) == "completed"
+    rows = [json.loads(text) for text in logged.getvalue().splitlines()]
+    own = {row["event"]: row for row in rows if row["request_id"] == known}
+    line = own["POST api/v1/playbooks/<uuid:pk>/evolutions"]
+    assert (line["level"], line["status"], line["took_ms"] >= 0) == ("info", 202, True)
+    assert {"evolution claimed", "llm call", "evolution left"} <= set(own)
+    for row in UsageRecord.objects.filter(job_id=job_id):
+        agent = {"reflect": "reflector", "curate": "curator"}[row.operation]
+        assert row.request_id == "req-fake"
+        told = {"operation": row.operation, "agent": agent, "playbook": str(playbook.pk)}
+        assert row.metadata == told | {"request_id": known}
+    grouped = rest.get("/billing/usage?group_by=operation").json()["results"]
+    assert {row["group"]: row["calls"] for row in grouped} == {"reflect": 1, "curate": 1}
+    state = live_mcp(live_url, make_key(alice)[1]).ask("get_evolution_status", job_id=job_id)
+    assert state["token_totals"]["calls"] == 2
+    assert "reflect on outcomes" in page(alice, "/usage")
+    assert "reflect on outcomes" not in page(charlie, "/usage")
+    sent = {"Authorization": f"Bearer {settings.METRICS_TOKEN}"}
+    shown = client.get("/metrics", headers=sent).content.decode()
+    assert 'ace_evolutions_triggered_total{trigger="manual"} 1.0' in shown
