@@ -83,7 +83,7 @@ class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
 
     list_display = (
         *("user", "plan", "status", "payment_problem", "period_end", "cancel_at_period_end"),
-        *("complimentary_plan", "complimentary_until", "overage_price", "synced_at", "at_stripe"),
+        *("complimentary_plan", "complimentary_until", "overage", "synced_at", "at_stripe"),
     )
     change_list_template = "admin/billing_account_list.html"
     list_filter = (
@@ -150,6 +150,10 @@ class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
             return ""
         until = account.grace_until
         return f"unpaid; plan kept until {until:%-d %b %Y}" if until else "unpaid"
+
+    @admin.display
+    def overage(self, account: BillingAccount) -> str:
+        return account.overage_price if account.overage_subscription_id else ""
 
     @admin.display(description="at Stripe")
     def at_stripe(self, account: BillingAccount) -> str:

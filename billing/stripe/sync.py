@@ -167,7 +167,7 @@ def sync_account(*, account: BillingAccount, with_invoices: bool = True) -> Bill
     if overage and (changes := _overage_changes(locked, overage, state.subscriptions)):
         gateway.stripe_api.change_subscription(overage["id"], changes)
     if second_trial:
-        gateway.stripe_api.set_trial_end(second_trial, None)
+        gateway.stripe_api.change_subscription(second_trial, {"trial_end": "now"})
     if state.email and state.email.lower() != locked.user.email.lower():
         gateway.stripe_api.change_email(customer, locked.user.email)
     return locked
@@ -221,7 +221,8 @@ def extend_trial(*, account: BillingAccount, days: int, by: Principal) -> Billin
     if account.status != BillingAccount.Status.TRIALING or account.trial_end is None:
         raise Conflict("This user is not in a trial.", code="no_trial")
     until = account.trial_end + timedelta(days=days)
-    gateway.stripe_api.set_trial_end(account.stripe_subscription_id, int(until.timestamp()))
+    changes = {"trial_end": int(until.timestamp())}
+    gateway.stripe_api.change_subscription(account.stripe_subscription_id, changes)
     record(action="extend_trial", by=by, subject=account, owner=account.user_id, days=days)
     return sync_account(account=account)
 
@@ -259,9 +260,11 @@ def resync_stale_account() -> None:
     stale = now - RESYNC_INTERVAL
     StripeEvent.objects.filter(created_at__lt=now - EVENT_RETENTION).delete()
     named = BillingAccount.objects.exclude(stripe_customer_id="").values("stripe_customer_id")
-    account = _stale(stale).first()
+    # Those whose last usage Stripe has not heard of, or perhaps not counted yet.
+    unheard = OverageCharge.objects.filter(Q(sent_at=None) | Q(sent_at__gt=now - METER_DELAY))
+    unbilled, account = unheard.values("customer_id"), _stale(stale).first()
     try:
-        if customer := gateway.mirror.orphaned_customer(named, _unbilled(now), stale=stale):
+        if customer := gateway.mirror.orphaned_customer(named, unbilled, stale=stale):
             _delete_orphaned_customer(customer)
         if account is not None:
             sync_account(account=account)
@@ -271,12 +274,6 @@ def resync_stale_account() -> None:
         logger.error("Stripe does not know the customer of account %s with this key", of)
     except PaymentUnavailable:
         cache.set("billing-resync", 1, PAUSE_SECONDS)
-
-
-def _unbilled(now: datetime) -> QuerySet[OverageCharge, Any]:
-    """The customers whose last usage Stripe has not heard of, or perhaps not counted yet."""
-    recent = Q(sent_at=None) | Q(sent_at__gt=now - METER_DELAY)
-    return OverageCharge.objects.filter(recent).values("customer_id")
 
 
 def _delete_orphaned_customer(customer: str) -> None:

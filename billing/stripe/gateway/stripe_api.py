@@ -163,16 +163,10 @@ def change_email(customer: str, email: str) -> None:
         client().v1.customers.update(customer, {"email": email})
 
 
-def set_trial_end(subscription: str, at: int | None) -> None:
-    """End the trial at this time, or now; the first charge follows."""
-    end = "now" if at is None else at
-    change_subscription(subscription, {"trial_end": end, "proration_behavior": "none"})
-
-
 def change_subscription(subscription: str, changes: Any) -> None:
-    """Change these fields of a subscription."""
+    """Change these fields of a subscription; nothing is charged for the days before."""
     with translate_errors():
-        client().v1.subscriptions.update(subscription, changes)
+        client().v1.subscriptions.update(subscription, {"proration_behavior": "none"} | changes)
 
 
 def begin_overage(price: str, *, like: Data, known: int) -> None:

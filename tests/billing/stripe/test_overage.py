@@ -130,6 +130,12 @@ def test_the_payer_chooses_it_and_its_use_is_on_an_invoice(
     assert "1.20 US$ per US$ of model calls" in told
 
 
+def test_the_usage_page_says_how_much_is_beyond_the_plan(payer: Customer, page: Client) -> None:
+    use(payer, 2500)
+    told = page.get("/usage").content.decode()
+    assert "75 of the 80 US$ of model calls that your budget allows, 25.00 US$ beyond" in told
+
+
 def die_before(send: Callable[..., None]) -> Callable[..., None]:
     def dying(*args: object, **named: object) -> None:
         raise SystemExit
@@ -445,6 +451,7 @@ def test_staff_sees_and_ends_it(payer: Customer, page: Client) -> None:
     assert "1.20 US$ per US$ of model calls" in desk.rows("billing_billingaccount")
     assert "1 overage ended" in desk.act("end_overages", payer.account)
     assert limit_of(payer) is None
+    assert "1.20 US$ per US$" not in desk.rows("billing_billingaccount")
     assert AuditEntry.objects.get(action="end_overage").actor == "staff@example.org"
 
 
