@@ -131,6 +131,10 @@ def test_hazards_of_a_known_text_are_not_new() -> None:
     assert new_hazards("Read https://evil.example/a", [old])
 
 
+def test_a_link_in_other_letters_is_another_link() -> None:
+    assert new_hazards("See https://sho.rt/aB1", ["See https://sho.rt/Ab1"])
+
+
 @pytest.mark.parametrize(
     "text",
     ["a" * 2_000, "git " * 500, "a." * 1_000, "Aa1" * 660, "1." * 1_000, "x@x." * 500]
