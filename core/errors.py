@@ -37,11 +37,17 @@ class Invalid(AceError):
 
 
 class NotAuthenticated(AceError):
-    """The credential is missing, malformed, unknown, expired or revoked: one text for all."""
+    """The credential is missing."""
 
     code = "not_authenticated"
     status = 401
-    message = "Send a valid API key or access token as `Authorization: Bearer …`."
+    message = "Send an API key or access token as `Authorization: Bearer …`."
+
+
+class InvalidCredential(NotAuthenticated):
+    """A key or token was sent that cannot be used; the text does not reveal why."""
+
+    message = "This API key or token is invalid: unknown, incomplete, expired or revoked."
 
 
 class WrongCredentials(NotAuthenticated):
@@ -84,11 +90,11 @@ class NotFound(AceError):
     def __init__(
         self,
         what: str = "object",
-        hint: str = "List yours to see their IDs.",
+        hint: str = "List yours to find its ID.",
         *,
-        given: str = "id",
+        given: str = "ID",
     ) -> None:
-        super().__init__(f"No {what} with this {given} is yours. {hint}")
+        super().__init__(f"No {what} found with this {given}. {hint}")
 
 
 class Conflict(AceError):

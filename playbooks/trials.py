@@ -260,7 +260,7 @@ def _badge(number: int, trials: Iterable[Trial]) -> str:
         if trial.is_running:
             return "on trial"
         if trial.restored_version_id or trial.status == Trial.Status.REVERTING:
-            return "taken back"
+            return "reverted"
         if trial.verdict == Trial.Verdict.WORSE:
             return "found worse"
         if trial.verdict in PROVEN and number <= trial.accepted_version.number:

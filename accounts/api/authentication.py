@@ -12,10 +12,6 @@ from core.errors import NotAuthenticated
 from core.http.requests import user_agent_product
 from core.security.scopes import Principal
 
-WRONG_KEY = (
-    "This API key or access token is not valid: it is unknown, incomplete, expired or revoked."
-)
-
 
 class BearerAuthentication(BaseAuthentication):
     """`request.user` is the User and `request.auth` the Principal of the credential."""
@@ -27,13 +23,8 @@ class BearerAuthentication(BaseAuthentication):
         kind, _, token = header.partition(" ")
         if kind.lower() != "bearer":
             raise NotAuthenticated
-        try:
-            principal = principal_for_bearer(token.strip())
-        except NotAuthenticated:
-            raise NotAuthenticated(WRONG_KEY) from None
-        principal = principal.with_client(
-            user_agent_product(request.META.get("HTTP_USER_AGENT", ""))
-        )
+        client = user_agent_product(request.META.get("HTTP_USER_AGENT", ""))
+        principal = principal_for_bearer(token.strip()).with_client(client)
         return principal.user, principal
 
     def authenticate_header(self, request: Request) -> str:

@@ -184,7 +184,7 @@ def _own_playbooks(user: User, ids: Iterable[UUID | str]) -> list[str]:
     found = hooks.playbook_names(user, ids=wanted)
     missing = [pk for pk in wanted if pk not in found]
     if missing:
-        raise Invalid.field("playbook_ids", f"No playbook with id {missing[0]} is yours.")
+        raise Invalid.field("playbook_ids", f"No playbook found with ID {missing[0]}.")
     return [str(pk) for pk in wanted]
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.keys import key_format
 from accounts.keys.jwt_tokens import user_for_access_token
 from accounts.models import ApiKey
-from core.errors import NotAuthenticated
+from core.errors import InvalidCredential
 from core.security.scopes import Principal, granted_scopes
 from core.sql.compiled_queries import CompiledQuery, Param
 
@@ -30,7 +30,7 @@ USABLE_KEY = CompiledQuery(
 
 
 def principal_for_bearer(token: str) -> Principal:
-    """The principal of an API key or access token. Raises NotAuthenticated."""
+    """The principal of an API key or access token. Raises InvalidCredential."""
     if token.count(".") == 2:
         user, login_at = user_for_access_token(token)
         return replace(Principal.of(user), login_at=login_at)
@@ -38,12 +38,12 @@ def principal_for_bearer(token: str) -> Principal:
 
 
 def principal_for_key(token: str) -> Principal:
-    """The principal of an API key; one query. Raises NotAuthenticated."""
+    """The principal of an API key; one query. Raises InvalidCredential."""
     if not key_format.CHOSEN_PATTERN.fullmatch(token):
-        raise NotAuthenticated
+        raise InvalidCredential
     key = USABLE_KEY.first(prefix=key_format.locate(token), now=timezone.now())
     if key is None or not key_format.matches(token, key.digest):
-        raise NotAuthenticated
+        raise InvalidCredential
     record_last_used(key)
     return Principal(
         user=key.user,

@@ -18,7 +18,7 @@ from django.utils.crypto import constant_time_compare
 
 from accounts.keys.key_format import digest
 from accounts.models import RefreshToken, User
-from core.errors import NotAuthenticated
+from core.errors import InvalidCredential
 from core.sql.compiled_queries import CompiledQuery, uuid_param
 
 ISSUER = "ace"
@@ -77,19 +77,19 @@ def issue_tokens(*, user: User) -> TokenPair:
 def refresh_tokens(*, refresh: str) -> TokenPair:
     """Exchange the refresh token for a new pair.
 
-    Raises NotAuthenticated; for a token used before, after revoking its family.
+    Raises InvalidCredential; for a token used before, after revoking its family.
     """
     claims = _decode(refresh, "refresh")
     with transaction.atomic():
         pair = _use(refresh, claims)
     # Raised outside: the revocation of the family must be committed.
     if pair is None:
-        raise NotAuthenticated
+        raise InvalidCredential
     return pair
 
 
 def revoke_tokens(*, refresh: str) -> None:
-    """Revoke all tokens of the login of this refresh token. Raises NotAuthenticated."""
+    """Revoke all tokens of the login of this refresh token. Raises InvalidCredential."""
     claims = _decode(refresh, "refresh", allow_expired=True)
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).filter(pk=claims.user_id).first()
@@ -105,12 +105,12 @@ def user_for_access_token(token: str) -> tuple[User, datetime]:
     """The active user of a valid access token that is not revoked, and when they logged in.
 
     One query.
-    Raises NotAuthenticated.
+    Raises InvalidCredential.
     """
     claims = _decode(token, "access")
     user = USER_OF_FAMILY.first(family=claims.family, user=claims.user_id)
     if user is None or not claims.match(user):
-        raise NotAuthenticated
+        raise InvalidCredential
     return user, claims.login_at
 
 
@@ -171,11 +171,11 @@ def _decode(token: str, kind: Kind, *, allow_expired: bool = False) -> Claims:
             options={"require": ["exp", "sub", "fam", "typ"], "verify_exp": not allow_expired},
         )
         if claims["typ"] != kind:
-            raise NotAuthenticated
+            raise InvalidCredential
         login_at = datetime.fromtimestamp(claims["auth_time"], UTC)
         return Claims(uuid.UUID(claims["sub"]), uuid.UUID(claims["fam"]), claims["pwd"], login_at)
     except (jwt.PyJWTError, ValueError, KeyError):
-        raise NotAuthenticated from None
+        raise InvalidCredential from None
 
 
 def _password_digest(user: User) -> str:

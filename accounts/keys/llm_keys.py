@@ -112,7 +112,7 @@ def clean_base_url(base_url: str) -> str:
 def _require_key(user: User) -> LlmKey:
     key = LlmKey.objects.filter(user=user).first()
     if key is None:
-        raise NotFound("LLM key", "Set one first.")
+        raise NotFound("LLM key", "Set one first.", given="account")
     return key
 
 

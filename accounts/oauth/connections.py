@@ -22,7 +22,7 @@ from accounts.keys.key_format import digest
 from accounts.models import ConnectedApp, User
 from core import audit
 from core.emails import send_security_notice
-from core.errors import NotAuthenticated
+from core.errors import InvalidCredential
 from core.security.scopes import KEY_SCOPES, Principal, granted_scopes
 
 ACCESS, REFRESH = "ace_oat_", "ace_ort_"
@@ -89,7 +89,7 @@ def is_app_token(token: str) -> bool:
 def principal_for_app(*, token: str, resource: str) -> Principal:
     """The principal of a connected app's token for this resource; one query.
 
-    Raises NotAuthenticated: unknown, expired or revoked, of an inactive user, or for another
+    Raises InvalidCredential: unknown, expired or revoked, of an inactive user, or for another
     resource.
     """
     now = timezone.now()
@@ -104,7 +104,7 @@ def principal_for_app(*, token: str, resource: str) -> Principal:
     )
     app: Any = rows.select_related("user", "application").first()
     if app is None or resource not in app.resources:
-        raise NotAuthenticated
+        raise InvalidCredential
     record_last_used(app)
     scopes = granted_scopes(app.granted.split()) & granted_scopes(app.scopes)
     return Principal(user=app.user, scopes=scopes, app=app)

@@ -82,7 +82,7 @@ def webhook_of(user: User) -> WebhookEndpoint:
     """The account's webhook. Raises NotFound."""
     endpoint = WebhookEndpoint.objects.filter(user=user).first()
     if endpoint is None:
-        raise NotFound("webhook", "Set one first.")
+        raise NotFound("webhook", "Set one first.", given="account")
     return endpoint
 
 

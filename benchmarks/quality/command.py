@@ -40,9 +40,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--framing", choices=("published", "whole"), default="published")
     add("--concurrency", type=positive, default=8)
     add("--out", type=Path, required=True, help="folder of answers and results")
-    add("--max-cost-usd", type=dollars, help="make no call that could go over it")
-    add("--dry-run", action="store_true", help="print the estimate, ask nobody")
-    add("--resume", action="store_true", help="go on in a folder that has answers")
+    add("--max-cost-usd", type=dollars, help="stop before a call that could exceed this")
+    add("--dry-run", action="store_true", help="print the cost estimate; call no model")
+    add("--resume", action="store_true", help="continue in a folder that has answers")
 
 
 def run_command(options: dict[str, Any], *, out: Any, screen: Any) -> None:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
 from billing.api import serializers as s
@@ -15,7 +16,7 @@ from billing.plans.summary import PlanSummary, summarize_plan
 from billing.stripe import subscriptions, sync
 from billing.usage.reports import usage_summary
 from core.http.requests import site_url
-from core.rest.views import BaseViewSet, operation
+from core.rest.views import BaseViewSet, operation, with_choices
 from core.security.scopes import Scope
 
 
@@ -24,7 +25,8 @@ class UsageViewSet(BaseViewSet):
     def get_usage(self) -> dict[str, Any]:
         """Usage and cost of your playbooks by day, week or month, optionally grouped."""
         query = s.UsageQuerySerializer(data=self.request.query_params)
-        query.is_valid(raise_exception=True)
+        if not query.is_valid():
+            raise ValidationError(with_choices(query, query.errors))
         sent: dict[str, Any] = query.validated_data
         since, until = sent.pop("from", None), sent.pop("to", None)
         summary = usage_summary(who=self.principal, since=since, until=until, **sent)

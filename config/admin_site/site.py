@@ -166,7 +166,7 @@ class AceAdminSite(AdminSite):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> Any:
         """Passwords change in the user settings only, which check them and send the e-mail."""
-        return redirect("accounts:settings")
+        return redirect("accounts:change_password")
 
     def groups(self, request: HttpRequest) -> list[dict[str, Any]]:
         """The models by subject, in the order of GROUPS."""

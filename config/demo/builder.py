@@ -43,7 +43,7 @@ NEVER = 10_000
 RISKY_DAY = 2
 # The thresholds by which the history evolves, and that the playbooks keep.
 ENOUGH, WEEK = 10, 168
-NOTE = "Made-up data of manage.py demo. "
+NOTE = "Sample data from manage.py demo. "
 MODELS = {"reflect": "gpt-4o-mini", "curate": "gpt-4o"}
 SIZES = {"reflect": 1, "curate": 2}
 MOST_READINGS = 40

@@ -39,7 +39,7 @@ def ago(at: datetime) -> str:
 
 SIGNS = {
     **dict.fromkeys(("active", "completed", "success", "applied", "proven better"), "good"),
-    **dict.fromkeys(("failed", "failure", "revoked", "rejected", "taken back"), "bad"),
+    **dict.fromkeys(("failed", "failure", "revoked", "rejected", "reverted"), "bad"),
     **dict.fromkeys(("found worse",), "bad"),
     **dict.fromkeys(("partial", "expired", "set_aside", "cancelled"), "warn"),
     **dict.fromkeys(("running", "queued", "pending", "on trial"), "live"),

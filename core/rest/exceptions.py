@@ -127,10 +127,10 @@ def _malformed_id(path: str) -> str:
     """What is wrong with a path that would be a route with another id in it; else empty."""
     parts = path.split("/")
     for place, part in enumerate(parts[3:9], start=3):
-        for valid, kind in ((str(UUID(int=0)), "an id (a UUID)"), ("1", "a version number")):
+        for valid, kind in ((str(UUID(int=0)), "an ID (a UUID)"), ("1", "a version number")):
             found = resolve("/".join([*parts[:place], valid, *parts[place + 1 :]]))
             if found.func is not route_not_found:
-                return f"“{part[:60]}” is not {kind}. List the rows to see theirs."
+                return f"“{part[:60]}” is not {kind}. Use one from the list."
     return ""
 
 

@@ -75,7 +75,7 @@ class BaseViewSet(GenericViewSet[Any]):
             name, lines = next(iter(unknown.items()))
             raise Invalid(f"Check `{name}`: {lines[0]}", fields=unknown)
         if not serializer.is_valid():
-            raise ValidationError(_with_choices(serializer))
+            raise ValidationError(with_choices(serializer, serializer.errors))
         return dict(serializer.validated_data) | ({"warnings": warnings} if forgiving else {})
 
     def paginate(
@@ -214,11 +214,12 @@ def _unknown_fields(serializer: Any, sent: Any, where: str = "") -> Iterator[tup
             yield from _unknown_fields(field, sent.get(name), f"{where}{name}.")
 
 
-def _with_choices(serializer: Serializer[Any]) -> Any:
-    """The errors; that of an unknown choice lists the choices."""
-    errors: Any = dict(serializer.errors)
-    for name, field in serializer.fields.items():
-        found = errors.get(name)
-        if isinstance(field, ChoiceField) and found and found[0].code == "invalid_choice":
-            errors[name] = [f"Choose one of: {', '.join(map(str, field.choices))}."]
+def with_choices(field: Any, errors: Any) -> Any:
+    """The errors of a field or serializer; that of an unknown choice lists the choices."""
+    if isinstance(errors, dict):
+        fields = getattr(field, "fields", {})
+        child = getattr(field, "child", None)
+        return {name: with_choices(fields.get(name, child), e) for name, e in errors.items()}
+    if isinstance(field, ChoiceField) and errors[0].code == "invalid_choice":
+        return [f"Choose one of: {', '.join(map(str, field.choices))}."]
     return errors

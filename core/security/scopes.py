@@ -31,7 +31,7 @@ AGENT_SCOPES = (Scope.READ, Scope.REPORT)
 """What an agent needs; handed out where nobody chooses."""
 SCOPE_TEXTS = {
     Scope.READ: "Read: list and read playbooks, follow evolutions",
-    Scope.REPORT: "Report: read, and report outcomes and sessions. All that an agent needs",
+    Scope.REPORT: "Report: read, and report outcomes and sessions. All an agent needs",
     Scope.WRITE: "Write: report, and create, edit and roll back playbooks."
     " Links, commands and instructions in new texts wait for your review",
     Scope.EVOLVE: "Evolve: start evolutions and set when they start, which may cost money",

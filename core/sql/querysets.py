@@ -51,7 +51,7 @@ class OwnedQuerySet(models.QuerySet[M]):
 
     owner_path: ClassVar[str]
     playbook_path: ClassVar[str | None] = None
-    missing_hint: ClassVar[str] = "List yours to see their IDs."
+    missing_hint: ClassVar[str] = "List yours to find its ID."
 
     def for_user(self, user: Union["User", Principal]) -> Self:
         """The rows of this user or principal; all others do not exist for them."""

@@ -20,7 +20,7 @@ UUID_TEXT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LONG_FIELDS = ("reasoning_trace", "notes")
 MARKED = re.compile(r"^[ \t]*(?:[-*] )?(?:lesson|avoid|always|never)[ \t]*:(.+)$", re.I | re.M)
 NO_LESSON = "Reads like a remark on this task, not like advice for the next one."
-TAKEN_BACK = "A trial has taken this lesson back."
+TAKEN_BACK = "A trial reverted this lesson."
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ HELPS = {
 }
 POWER = {
     Trial.Kind.VERSION: "A trial catches a version that is 40 points worse nearly every time, 20 "
-    "points in 8 of 10, 10 points in 4 of 10. One that is no worse is taken back in at most 1 "
+    "points in 8 of 10, 10 points in 4 of 10. One that is no worse is reverted in at most 1 "
     "of {}.",
     Trial.Kind.BULLET: "A trial of 400 tasks detects a bullet worth 10 points in 6 of 10 cases, "
     "one worth 5 points in 1 of 4; otherwise it is inconclusive. One without effect is called "
@@ -58,7 +58,7 @@ def describe_trial(trial: Trial) -> str:
         found = f"{counted}, no harm found yet"
         return f"Version {number} is on trial against version {stable}: {found}."
     if trial.restored_version_id or trial.is_open:
-        return f"Version {number} was taken back: {trial.reason}"
+        return f"Version {number} was reverted: {trial.reason}"
     said = {
         Trial.Verdict.WORSE: f"Version {number} is worse, and was kept as you chose",
         Trial.Verdict.BETTER: f"Version {trial.accepted_version.number} is proven better",

@@ -245,7 +245,7 @@ class Correction(BaseModel):
 
 
 class CaseQuerySet(PlaybookOwnedQuerySet["Case"]):
-    missing_hint = "List the cases of the playbook to see their ids."
+    missing_hint = "List the playbook’s cases to find its ID."
 
 
 class Case(BaseModel):

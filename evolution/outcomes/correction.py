@@ -35,7 +35,7 @@ def correct_by_ref(*, ref: str, by: Principal, status: str, notes: str = "") -> 
     named = rows.filter(ref=ref.strip()) if ref.strip() else rows.none()
     found = [_correct(row, by, status, notes, "") for row in named[:MAX_CORRECTED]]
     if not found:
-        raise NotFound("outcome", "Report one with it first.", given="ref")
+        raise NotFound("outcome", "Send the `ref` that it was reported with.", given="ref")
     return found
 
 

@@ -56,7 +56,7 @@ STOPPED, COST_STOPPED = 1, 3
 DAY = 86_400.0
 RESUME = "The run is saved: run the same command with --resume to continue."
 ENVIRONMENTS = (
-    "who says what is right: `auto` (by the targets), `answer`, `exact`, `number`, `list`, "
+    "what checks the answers: `auto` (by the targets), `answer`, `exact`, `number`, `list`, "
     "`call:package.module:function`, `run:program arguments` (no shell; JSON on stdin), or "
     "`world:package.module:Class` to act in"
 )
@@ -88,10 +88,10 @@ class TrainingCommand(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         add("--dataset", required=True, type=Path, help="JSON Lines: context/question and target")
-        add("--playbook", required=True, help="its id, or its name")
+        add("--playbook", required=True, help="its ID or name")
         add("--rounds", type=positive, default=1, help="maximum attempts per sample (1)")
         add("--environment", default="auto", help=ENVIRONMENTS)
-        add("--environment-seconds", type=seconds, default=10, help="time limit of `run:` (10)")
+        add("--environment-seconds", type=seconds, default=10, help="time limit for `run:` (10)")
         add("--agent", default="", help="`run:program arguments` that does the tasks")
         add("--agent-seconds", type=seconds, default=600, help="time limit of --agent (600)")
         add("--max-steps", type=positive, default=MAX_STEPS, help="actions in a world (30)")
@@ -100,9 +100,9 @@ class TrainingCommand(BaseCommand):
             action="store_true",
             help="learn from checks and traces, never from labels",
         )
-        add("--json", action="store_true", help="a line for each step, and the summary, to stdout")
+        add("--json", action="store_true", help="print each step and the summary as a line of JSON")
         add("--resume", action="store_true", help="continue the last unfinished run")
-        add("--max-cost-usd", type=dollars, help="make no call that could exceed it")
+        add("--max-cost-usd", type=dollars, help="stop before a call that could exceed this")
         add(
             "--dry-run",
             action="store_true",

@@ -123,7 +123,7 @@ def end(request: UserRequest, pk: str) -> HttpResponse:
     trial = Trial.objects.for_user(request.user).with_versions().fetch(pk)
     keep = request.POST.get("keep", "newest")
     stop_trial(trial=trial, by=Principal.of(request.user), keep=keep)
-    add_success_message(request, "Taken back." if keep == "stable" else "Trial ended.")
+    add_success_message(request, "Reverted." if keep == "stable" else "Trial ended.")
     return redirect("evolution:evidence", trial.playbook_id)
 
 

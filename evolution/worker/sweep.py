@@ -215,7 +215,7 @@ def find_faults(now: datetime) -> Iterator[Incident]:
         kind=Trial.Kind.VERSION, verdict=Trial.Verdict.WORSE, ended_at__gte=now - DAY
     )
     for trial in worse:
-        text = f"A version of playbook {trial.playbook_id} was taken back after its trial."
+        text = f"A version of playbook {trial.playbook_id} was reverted after its trial."
         yield Incident(kind=Kind.VERSION_TAKEN_BACK, key=str(trial.pk), text=text)
     yield from _spend_faults(now)
     bad = StripeEvent.Result.FAILED, StripeEvent.Result.REJECTED

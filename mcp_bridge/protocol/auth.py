@@ -15,7 +15,7 @@ from accounts.oauth.metadata import (
     public_origin,
     resource_metadata_url,
 )
-from core.errors import NotAuthenticated
+from core.errors import InvalidCredential
 from core.http.requests import user_agent_product
 from core.security.scopes import AGENT_SCOPES, KEY_SCOPES, Principal
 
@@ -47,13 +47,13 @@ def bearer_token(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 def authenticate_token(token: str, connection: Connection) -> Principal:
     """The principal of an API key, a JWT of ours or a connected app's token; one query.
 
-    Raises NotAuthenticated. A connected app's token is accepted at /mcp only: it is its audience.
+    Raises InvalidCredential. A connected app's token is accepted at /mcp only: it is its audience.
     """
     if not is_app_token(token):
         return principal_for_bearer(token)
     origin = _origin_of(connection)
     if not is_oauth_available(origin):
-        raise NotAuthenticated
+        raise InvalidCredential
     return principal_for_app(token=token, resource=mcp_resource(origin))
 
 
@@ -88,7 +88,7 @@ def principal_getter(context: RequestContext) -> Callable[[], Principal]:
     """A function that returns the caller; run it on a database thread.
 
     Over HTTP the middleware has authenticated the request. On stdio the key is looked up at every
-    call, so that a revoked key is refused at the next one with NotAuthenticated.
+    call, so that a revoked key is refused at the next one with InvalidCredential.
     """
     request, params, client = context.request, context.session.client_params, ""
     if params is not None:

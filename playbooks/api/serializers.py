@@ -86,7 +86,7 @@ class PlaybookUpdateSerializer(BasePlaybookNameSerializer):
     trial_policy = serializers.ChoiceField(
         choices=TrialPolicy.choices,
         required=False,
-        help_text="What happens to a worse new version: it is taken back, only reported to you, "
+        help_text="What happens to a worse new version: it is reverted, only reported to you, "
         "or not looked for.",
     )
     status = serializers.ChoiceField(

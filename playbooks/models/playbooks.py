@@ -20,7 +20,7 @@ from playbooks.hooks import hooks
 class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
     owner_path = "owner"
     playbook_path = "id"
-    missing_hint = "List yours to see their ids; a starter must be cloned first."
+    missing_hint = "List yours to find its ID; clone a starter before you use it."
 
     def for_user(self, who: User | Principal, *, include_starters: bool = False) -> Self:
         """The user's playbooks; with `include_starters` also those that everyone may read."""

@@ -27,7 +27,7 @@ class Arm(models.TextChoices):
 
 
 class TrialQuerySet(PlaybookOwnedQuerySet["Trial"]):
-    missing_hint = "List the trials of the playbook to see their ids."
+    missing_hint = "List the playbook’s trials to find its ID."
 
     def open(self) -> Self:
         return self.filter(status__in=OPEN)

@@ -191,7 +191,7 @@ class Delta(AuthoredModel):
 
 
 class ReviewItemQuerySet(PlaybookOwnedQuerySet["ReviewItem"]):
-    missing_hint = "List the reviews of the playbook to see their ids."
+    missing_hint = "List the playbook’s reviews to find its ID."
 
     def pending(self) -> Self:
         return self.filter(state="pending")

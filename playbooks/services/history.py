@@ -70,7 +70,7 @@ def fetch_bullet(playbook: Playbook, bullet_id: str) -> Bullet:
     # PostgreSQL refuses to compare with a NUL; no id has one.
     bullet = rows.filter(public_id=bullet_id).first() if bullet_id.isprintable() else None
     if bullet is None:
-        raise NotFound("bullet", "List the bullets to see their ids.")
+        raise NotFound("bullet", "List the bullets to find its ID.")
     return bullet
 
 

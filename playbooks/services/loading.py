@@ -75,7 +75,7 @@ def version_of(playbook: Playbook, number: int | None) -> Version:
         return playbook.current_version
     version = playbook.versions.filter(number=number).first() if number else None
     if version is None:
-        raise NotFound("version", "List the versions to see their numbers.")
+        raise NotFound("version", "List the versions to find its number.", given="number")
     return version
 
 

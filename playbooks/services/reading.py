@@ -115,7 +115,7 @@ def find_playbook(*, by: Principal, name: str) -> Playbook:
         message = f"You have several playbooks with this name. Use one of their IDs: {ids}."
         raise Invalid(message, code="ambiguous_name")
     if not found:
-        raise NotFound("playbook", "List yours to see their names.", given="name")
+        raise NotFound("playbook", "List yours to find its name.", given="name")
     return (own or found)[0]
 
 

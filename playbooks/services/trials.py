@@ -72,7 +72,7 @@ def stop_trial(*, trial: Trial, by: Principal, keep: str = "newest") -> Trial:
     if keep not in KEEPS:
         raise Invalid.field("keep", f"Use one of: {', '.join(KEEPS)}.")
     if keep == "stable" and not trial.of_version:
-        raise Invalid.field("keep", "Only a trial of a version can be taken back.")
+        raise Invalid.field("keep", "Only a trial of a version can be reverted.")
     with transaction.atomic():
         playbook = trial.playbook
         lock_playbook(playbook)
@@ -80,7 +80,7 @@ def stop_trial(*, trial: Trial, by: Principal, keep: str = "newest") -> Trial:
         trial.refresh_from_db()
         if not trial.is_open:
             raise Conflict("This trial has already ended.", code="trial_ended")
-        word = "Taken back" if keep == "stable" else "Ended"
+        word = "Reverted" if keep == "stable" else "Ended"
         reason = f"{word} by a person after {trial.tally.tasks} tasks."
         if keep == "stable":
             _restore(playbook, trial, reason=reason, by=by)
@@ -103,7 +103,7 @@ def settle_revert(playbook: Playbook) -> Version | None:
     trial = reverting.select_related("stable_version").first()
     if trial is None:
         return None
-    made = _restore(playbook, trial, reason=f"Taken back: {trial.reason}")
+    made = _restore(playbook, trial, reason=f"Reverted: {trial.reason}")
     end_trial(trial, playbook=playbook, verdict=Trial.Verdict.WORSE, reason=trial.reason)
     return made
 

@@ -30,8 +30,8 @@ def delta_text(delta: Delta) -> str:
 FATES = {
     "applied": "Learned as",
     "noop": "Same as",
-    "held": "Waits for review",
-    "rejected": "Refused",
+    "held": "Needs review.",
+    "rejected": "Rejected.",
 }
 
 
@@ -92,7 +92,7 @@ def is_more_than_votes(summary: Mapping[str, int]) -> bool:
     return any(count for name, count in summary.items() if name != "tagged")
 
 
-VOTERS = {"rules": "fixed rules", "reflector": "the model"}
+VOTERS = {"rules": "rules engine", "reflector": "the model"}
 
 
 @register.filter

@@ -122,11 +122,11 @@ class SettingsForm(PlaybookForm):
     trial_policy = forms.ChoiceField(
         label="When a new version makes tasks fail more often",
         choices=[
-            ("act", "Take it back and email me"),
+            ("act", "Revert it and email me"),
             ("tell", "Only email me"),
             ("off", "No trials: agents always get the newest version"),
         ],
-        help_text="A new version is served to half of the reads first.",
+        help_text="A new version is first served to half of the reads.",
     )
 
 

@@ -120,14 +120,14 @@ def test_a_page_of_a_listed_origin_may_send_an_idempotency_key(
 def test_a_missing_key_differs_from_a_wrong_one(db: None) -> None:
     missing = error_of(Client().get("/api/v1/auth/me"), 401)["message"]
     wrong = error_of(Rest("ace_live_x").get("/auth/me"), 401)["message"]
-    assert "Send a valid API key" in missing
-    assert "is not valid: it is unknown, incomplete, expired or revoked" in wrong
+    assert "Send an API key" in missing
+    assert "is invalid: unknown, incomplete, expired or revoked" in wrong
 
 
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("/playbooks/abc", "“abc” is not an id (a UUID)"),
+        ("/playbooks/abc", "“abc” is not an ID (a UUID)"),
         ("/playbooks/{}/versions/latest/diff", "“latest” is not a version number"),
         ("/nonsense", "No such route"),
         ("/playbooks/{}/nonsense", "No such route"),

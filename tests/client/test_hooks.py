@@ -365,8 +365,8 @@ def test_a_server_that_never_answers_costs_seconds(tmp_path: Path, silent_server
 WRONG = [
     ({"ACE_API_KEY": ""}, "set ACE_API_KEY"),
     ({"ACE_PLAYBOOK": ""}, "set ACE_PLAYBOOK"),
-    ({"ACE_PLAYBOOK": "Nobody’s"}, "No playbook with this name"),
-    ({"ACE_API_KEY": "k" * 40}, "Send a valid API key"),
+    ({"ACE_PLAYBOOK": "Nobody’s"}, "No playbook found with this name"),
+    ({"ACE_API_KEY": "k" * 40}, "This API key or token is invalid"),
     ({"ACE_URL": "file:///etc/passwd"}, "must begin with https://"),
 ]
 

@@ -66,7 +66,7 @@ def evolutions_lie_within_the_history_and_went_by_the_playbooks_own_rules(demo: 
 
 def everything_says_that_it_is_made_up(demo: User) -> None:
     playbook = Playbook.objects.get(owner=demo)
-    assert playbook.name.startswith("Demo: ") and "Made-up data" in playbook.description
+    assert playbook.name.startswith("Demo: ") and "Sample data" in playbook.description
 
 
 def evolutions_and_usage_tell_the_same_calls_tokens_and_cost(demo: User) -> None:
@@ -94,7 +94,7 @@ def it_shows_sessions_keys_a_review_and_a_version_taken_back(demo: User) -> None
     assert waiting.delta.reason_code == "held_command"
     worse = Trial.objects.filter(verdict=Trial.Verdict.WORSE)
     assert [trial.status for trial in worse] == ["ended"]
-    assert "Taken back" in Version.objects.get(reason="reverted").deltas.all()[0].reason
+    assert "Reverted" in Version.objects.get(reason="reverted").deltas.all()[0].reason
 
 
 def no_model_was_asked(demo: User) -> None:

@@ -129,7 +129,7 @@ def test_the_page_says_what_is_known_in_one_sentence(alice: User) -> None:
     assert 'class="band"' in page
     logged_in_client(alice).post(f"/trials/{Trial.objects.get().pk}/end", {"keep": "stable"})
     page = logged_in_client(alice).get(address).content.decode()
-    assert "Version 2 was taken back: Taken back by a person after 12 tasks." in page
+    assert "Version 2 was reverted: Reverted by a person after 12 tasks." in page
 
 
 def test_the_page_says_when_trials_begin(playbook: Playbook, alice: User) -> None:

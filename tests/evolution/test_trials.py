@@ -176,7 +176,7 @@ def test_a_version_taken_back_says_why_in_words_and_figures(tried: Playbook, ali
         "If it were no worse, evidence this strong would appear in at most 1 trial in 10."
     )
     delta = tried.versions.get(number=3).deltas.get()
-    assert delta.reason == f"Taken back: {trial.reason}"
+    assert delta.reason == f"Reverted: {trial.reason}"
     assert taken_back_texts(tried) == (LESSON,)
 
 
@@ -304,12 +304,12 @@ def test_versions_wear_what_their_trials_found(tried: Playbook, alice: User) -> 
     assert badges() == {2: "on trial"}
     harm(tried, alice)
     sweep()
-    assert badges() == {2: "taken back"}
+    assert badges() == {2: "reverted"}
     evolve(tried, alice, lesson="Write down what you assumed.")
     Trial.objects.filter(status="running").update(bets={"worse": [0.1] * 3, "better": [99.0] * 3})
     Trial.objects.filter(status="running").update(stable_tasks=10, newest_tasks=10)
     work(tried, alice, rates(0.9, 0.9), 1, Random(5))
-    assert badges() == {2: "taken back", 4: "proven better"}
+    assert badges() == {2: "reverted", 4: "proven better"}
 
 
 def test_turning_trials_off_ends_that_of_a_version(tried: Playbook, alice: User) -> None:

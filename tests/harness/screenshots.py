@@ -29,7 +29,7 @@ PICTURES = {
 STORY = (
     ("overview", 0.8, "Agents report how their tasks went."),
     ("diff", 0.4, "Reports become small edits, each with its reason."),
-    ("evidence", 0.3, "Trials compare versions. A worse one is taken back."),
+    ("evidence", 0.3, "Trials compare versions. A worse one is reverted."),
 )
 CAPTION = """text => {
     const box = document.body.appendChild(document.createElement("div"));

@@ -101,7 +101,7 @@ def test_what_finds_no_room_is_said_over_rest(
     rest = Rest(make_key(alice)[1])
     (refused,) = rest.get(f"/evolutions/{job.pk}").json()["refused"]
     assert expected_refusal().items() <= refused.items()
-    assert refused["reason"].startswith("Waits for room")
+    assert refused["reason"].startswith("The playbook is full")
     (listed,) = rest.get(f"/playbooks/{playbook.pk}/evolutions").json()["results"]
     assert (listed["status"], listed["refused_count"]) == ("completed", 1)
     (shown,) = rest.get("/playbooks").json()["results"]
@@ -133,7 +133,7 @@ def test_what_finds_no_room_is_said_on_the_pages(
     shown = page(alice, job.get_absolute_url())
     assert "1 suggestion needs your" in shown
     assert LESSON in shown
-    assert "the playbook is full" in page(alice, f"/inbox?playbook={playbook.pk}")
+    assert "The playbook is full" in page(alice, f"/inbox?playbook={playbook.pk}")
     assert "needs review" in page(alice, job.outcomes.get().get_absolute_url())
 
 

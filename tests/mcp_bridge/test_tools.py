@@ -16,8 +16,7 @@ from tests.factories import make_outcome, make_playbook
 from tests.harness.live_server import Agent, text_of
 
 NO_PLAYBOOK = (
-    "No playbook with this id is yours. "
-    "List yours to see their ids; a starter must be cloned first."
+    "No playbook found with this ID. List yours to find its ID; clone a starter before you use it."
 )
 ON_A_PLAYBOOK = [
     ("get_playbook", {}),

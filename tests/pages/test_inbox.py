@@ -78,7 +78,7 @@ def test_all_that_waits_is_listed_and_counted_for_its_owner_only(
         *TEXTS,
         "Evolution failed",
         "Evolution is waiting",
-        "version 1 was taken back".capitalize(),
+        "version 1 was reverted".capitalize(),
         "expires",
     ):
         assert text in page

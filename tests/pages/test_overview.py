@@ -38,10 +38,10 @@ def test_the_change_compares_the_last_thirty_days_with_those_before(
     for path in ("/overview", f"{playbook.get_absolute_url()}/overview"):
         page = " ".join(owner.get(path).content.decode().split())
         assert "60% <small>of 10 tasks" in page
-        assert "+20 <small>points, may be chance" in page
+        assert "+20 <small>points, could be chance" in page
     row = owner.get("/playbooks").content.decode()
     assert 'class="sparkline"' in row
-    assert "+20 points, may be chance" in row
+    assert "+20 points, could be chance" in row
 
 
 def test_the_last_evolutions_are_told_in_words(

@@ -111,7 +111,7 @@ def test_a_stranger_and_staff_find_nothing_with_any_verb(
     user: User = request.getfixturevalue(who)
     answers = everything(open_interfaces(live_url, user)[interface], job.playbook, job)
     assert {answer.kind for answer in answers.values()} == {"not_found"}
-    assert all("with this id is yours" in answer.text for answer in answers.values())
+    assert all("with this ID" in answer.text for answer in answers.values())
     assert rows_of(job.playbook) == before
 
 

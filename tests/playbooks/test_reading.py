@@ -152,7 +152,7 @@ def test_a_strangers_name_is_like_an_unknown_one(charlie: User, playbook: Playbo
         with pytest.raises(NotFound) as caught:
             find_playbook(by=by, name=name)
         texts.append(caught.value.message)
-    assert set(texts) == {"No playbook with this name is yours. List yours to see their names."}
+    assert set(texts) == {"No playbook found with this name. List yours to find its name."}
 
 
 def test_search_words_narrow_the_list(alice: User, playbook: Playbook) -> None:

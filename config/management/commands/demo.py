@@ -20,7 +20,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--remove", action="store_true", help="delete the demo account")
-        parser.add_argument("--days", type=int, default=DAYS, help=f"of history, default {DAYS}")
+        parser.add_argument("--days", type=int, default=DAYS, help=f"days of history ({DAYS})")
         parser.add_argument("--password", default="", help="default: generated and printed once")
 
     def handle(self, *args: Any, **options: Any) -> None:

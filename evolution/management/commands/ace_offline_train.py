@@ -30,7 +30,7 @@ class Command(TrainingCommand):
         add = parser.add_argument
         add("--epochs", type=positive, default=1, help="passes over the training samples (1)")
         add("--batch-size", type=positive, default=5, help="samples per evolution (5)")
-        add("--evaluate-every", type=positive, default=5, help="batches between scorings (5)")
+        add("--evaluate-every", type=positive, default=5, help="batches between evaluations (5)")
         add("--val-dataset", type=Path, help="validate on these")
         add(
             "--val-split",
@@ -39,7 +39,7 @@ class Command(TrainingCommand):
             help="otherwise validate on this share of the samples (0.2)",
         )
         add("--test-dataset", type=Path, help="scored before and after; never trained on")
-        add("--seed", type=int, default=0, help="of the split and the order (0)")
+        add("--seed", type=int, default=0, help="seed for the split and the order (0)")
 
     def prepare(self, options: dict[str, Any]) -> None:
         need = needs_targets(options)
