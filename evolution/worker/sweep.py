@@ -229,7 +229,7 @@ def find_faults(now: datetime) -> Iterator[Incident]:
 def _job_faults(now: datetime) -> Iterator[Incident]:
     active = EvolutionJob.objects.active().order_by()
     if stuck := active.stuck(now).count():
-        yield Incident(kind=Kind.JOBS_STUCK, text=f"{stuck} evolutions are stuck.")
+        yield Incident(kind=Kind.JOBS_STUCK, text=f"Stuck evolutions: {stuck}.")
     oldest = active.due(now).aggregate(first=Min("created_at"))["first"]
     if oldest and now - oldest > QUEUE_OLD:
         minutes = (now - oldest) // timedelta(minutes=1)
@@ -237,7 +237,7 @@ def _job_faults(now: datetime) -> Iterator[Incident]:
         yield Incident(kind=Kind.QUEUE_OLD, text=text)
     failed = EvolutionJob.objects.filter(status="failed", completed_at__gte=now - DAY)
     for row in failed.order_by().values("error_code").annotate(jobs=Count("pk")):
-        text = f"{row['jobs']} evolutions failed within a day: {row['error_code']}."
+        text = f"Evolutions failed within a day: {row['jobs']}, {row['error_code']}."
         yield Incident(kind=Kind.EVOLUTIONS_FAILED, key=row["error_code"], text=text)
 
 
@@ -262,5 +262,7 @@ def _mail_new(now: datetime) -> int:
         for user in User.objects.filter(is_superuser=True, is_active=True):
             send_email("incidents", to=user.email, lines=lines, site=settings.PUBLIC_URL)
             for one in mine:
-                emit_event("incident.opened", user_id=user.pk, kind=one.kind, text=one.text)
+                data = {"kind": one.kind, "text": one.text}
+                path = f"/admin/evolution/incident/{one.pk}/change/"
+                emit_event("incident.opened", user_id=user.pk, path=path, **data)
     return len(mine)

@@ -82,6 +82,8 @@ def test_a_jump_of_spending_goes_to_a_superusers_webhook_too(staff: User, alice:
     told = WebhookDelivery.objects.get()
     assert (told.event, told.endpoint.user) == ("incident.opened", staff)
     assert told.message["data"]["kind"] == Kind.SPEND_JUMPED
+    incident = f"/admin/evolution/incident/{Incident.objects.get().pk}/change/"
+    assert told.message["data"]["link"].endswith(incident)
     assert "$1.20 were spent" in mail.outbox[0].body
 
 
