@@ -32,6 +32,7 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
     """The base of every model's page, ours and of installed apps: what it hides stays hidden."""
 
     view_on_site = False  # its owner's page answers staff 404, unless they view as them
+    row_page = ""  # the page of a row to return to after an action; by default its form
 
     def hidden_fields(self) -> set[str]:
         """The fields that this page does not show, and those that are secret wherever they are."""
@@ -80,7 +81,8 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
             isinstance(response, HttpResponseRedirect) and response.url == request.get_full_path()
         )
         if is_done and back and queryset.filter(pk=back).exists():
-            return redirect(f"admin:{self.opts.label_lower.replace('.', '_')}_change", back)
+            form = f"admin:{self.opts.label_lower.replace('.', '_')}_change"
+            return redirect(self.row_page or form, back)
         return response
 
     def get_list_filter(self, request: HttpRequest) -> Any:

@@ -9,7 +9,7 @@ from mcp_bridge.models import ClientActivity
 @admin.register(ClientActivity)
 class ClientActivityAdmin(ReadOnlyAdmin):
     list_display = ("client", "user", "api_key", "refused", "tool", "seen_at")
-    list_filter = ("refusal",)
+    list_filter = (("refusal", admin.EmptyFieldListFilter),)
     list_select_related = ("user", "api_key")
     search_fields = ("client", "user__email", "credential")
     date_hierarchy = "seen_at"

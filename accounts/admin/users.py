@@ -59,7 +59,7 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
     date_hierarchy = "created_at"
     search_fields = ("email", "=id")
     ordering = ("-created_at",)
-    filter_horizontal = ("groups",)
+    filter_horizontal = ()
     readonly_fields: ClassVar[tuple[str, ...]] = (
         *("is_active", "second_factor_required", "last_login", "created_at"),
     )

@@ -39,7 +39,6 @@ class Listing:
     model: type[Model]
     owner: str
     columns: tuple[str, ...]
-    related: tuple[str, ...] = ()
 
 
 LISTINGS = (
@@ -50,7 +49,6 @@ LISTINGS = (
         EvolutionJob,
         "playbook__owner",
         ("playbook", "status", "error_code", "wait_reason", "created_at"),
-        ("playbook",),
     ),
     Listing("Custom limits", Limit, "user", ("unit", "window", "amount")),
     Listing(
@@ -139,7 +137,8 @@ def _plan_figures(user: User) -> list[Tile]:
 def _table(listing: Listing, user: User) -> Table:
     label = listing.model._meta.label_lower.replace(".", "_")
     found = listing.model._default_manager.filter(**{listing.owner: user.pk})
-    rows = found.select_related(*listing.related).order_by(f"-{_newest(listing.model)}")[:ROWS]
+    above = listing.owner.split("__")[:-1]
+    rows = found.select_related(*above).order_by(f"-{_newest(listing.model)}")[:ROWS]
     return Table(
         listing.title,
         changelist_url(label, owner=user.pk),

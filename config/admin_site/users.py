@@ -25,6 +25,7 @@ MONEY = DecimalField(max_digits=14, decimal_places=6)
 
 
 class UserAdmin(AccountUserAdmin):
+    row_page = "admin:customer"
     list_display = ("state", "email", "playbooks", "keys", "spend", "last_login", "created_at")
     readonly_fields: ClassVar = (*AccountUserAdmin.readonly_fields, "plan", "customer_page")
     fieldsets: ClassVar = (

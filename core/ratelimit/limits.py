@@ -42,8 +42,8 @@ def read_rate_limit(name: str, key: str, rate: str) -> "Allowance":
     """What `key` has left of the limit `name`; counts nothing."""
     limit, seconds = _split_rate(rate)
     window = _get_window(key, seconds)
-    counters = caches[settings.RATELIMIT_USE_CACHE]
-    used = counters.get(_make_cache_key(name, window, rate, key, ALL), 0)
+    counter = _make_cache_key(name, window, rate, key, ALL)
+    used = caches[settings.RATELIMIT_USE_CACHE].get(counter, 0)
     return Allowance(limit, limit - used, window - int(time.time()))
 
 

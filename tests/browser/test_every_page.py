@@ -20,7 +20,7 @@ EVERY_LOOK = [("light", 360), ("dark", 1280), ("light", 1280), ("light", 800), (
 # it judges each page once: not its other filters, nor all that a new account has of them.
 EVERY = bool(os.environ.get("ACE_EVERY_LOOK"))
 LOOKS = EVERY_LOOK if EVERY else EVERY_LOOK[:2]
-OURS = re.compile("edit|summary|evolutionjob/.*change")
+OURS = re.compile("edit|summary|customers|evolutionjob/.*change")
 LogIn = Callable[[User], None]
 pytestmark = [pytest.mark.timeout(300)]
 

@@ -6,6 +6,7 @@ import pytest
 from django.core import mail
 from django.core.cache import cache
 from django.utils import timezone
+from pytest_django import Settings
 
 from accounts.models import User, WebhookDelivery, WebhookEndpoint
 from billing.models import StripeEvent, UsageRecord
@@ -68,7 +69,10 @@ def test_failed_and_rejected_webhooks_are_an_incident_each(db: None) -> None:
     ]
 
 
-def test_a_jump_of_spending_goes_to_a_superusers_webhook_too(staff: User, alice: User) -> None:
+def test_a_jump_of_spending_goes_to_a_superusers_webhook_too(
+    staff: User, alice: User, settings: Settings
+) -> None:
+    settings.PUBLIC_URL = "https://ace.example"
     WebhookEndpoint.objects.create(user=staff, url="https://hooks.example/ace")
     now = timezone.now()
     for back, cost in ((1, "2.10"), (0, "0.90")):
@@ -83,7 +87,7 @@ def test_a_jump_of_spending_goes_to_a_superusers_webhook_too(staff: User, alice:
     assert (told.event, told.endpoint.user) == ("incident.opened", staff)
     assert told.message["data"]["kind"] == Kind.SPEND_JUMPED
     incident = f"/admin/evolution/incident/{Incident.objects.get().pk}/change/"
-    assert told.message["data"]["link"].endswith(incident)
+    assert told.message["data"]["link"] == f"https://ace.example{incident}"
     assert "$1.20 were spent" in mail.outbox[0].body
 
 

@@ -63,6 +63,7 @@ def staff_pages(world: World) -> list[str]:
     return [
         *(f"/admin/{model}/{row.pk}/change/" for model, row in rows.items()),
         f"/admin/evolution/evolutionjob/{world.failed.pk}/change/",
+        f"/admin/customers/{world.owner.pk}/",
         f"/admin/accounts/user/{world.owner.pk}/password/",
         f"{starter}/change/",
         f"{starter}/edit/",
