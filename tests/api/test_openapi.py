@@ -32,7 +32,7 @@ DIALECT = {
 def document() -> dict[str, Any]:
     out = io.StringIO()
     call_command("spectacular", validate=True, fail_on_warn=True, stdout=out)
-    found: dict[str, Any] = yaml.safe_load(out.getvalue())
+    found: dict[str, Any] = yaml.load(out.getvalue(), yaml.CSafeLoader)  # four times as fast
     return found
 
 
@@ -151,7 +151,7 @@ def test_the_docs_have_nothing_inline(db: None) -> None:
 
 
 def test_each_operation_has_a_summary_and_a_group_that_is_described(client: Client) -> None:
-    found = yaml.safe_load(client.get("/api/schema").content)
+    found = yaml.load(client.get("/api/schema").content, yaml.CSafeLoader)
     described = {tag["name"] for tag in found["tags"]}
     operations = [one for path in found["paths"].values() for one in path.values()]
     assert {tag for one in operations for tag in one["tags"]} <= described
