@@ -37,53 +37,43 @@ IDENTIFIER_KNOWN, LAST_REPORT = timedelta(hours=23), timedelta(days=60)
 """How long Stripe surely knows an identifier; how long what was used is charged, and kept."""
 
 
-class OverageUnavailable(Conflict):
-    """The account cannot have overage now; the message says why."""
-
-    code = "overage_unavailable"
-
-
 def set_overage(*, account: BillingAccount, on: bool, by: Principal) -> None:
     """Let the account's calls go on beyond its plan, or end that at once.
 
-    What was used is on the month's invoice. Raises OverageUnavailable, Conflict
-    (`checkout_busy`), PaymentUnavailable: without Stripe, a smaller budget stops calls.
+    What was used is on the month's invoice. Raises Conflict (`overage_unavailable`,
+    `checkout_busy`), PaymentUnavailable: without Stripe, a smaller budget stops calls.
     """
     require_billing()
-    if not account.stripe_customer_id:
-        return _require_overage(account) if on else None
     with checkout_lock(account.user):
-        account = sync_account(account=account)
+        if account.stripe_customer_id:
+            account = sync_account(account=account)
         before = account.overage_subscription_id
-        _change(account, on=on)
-        account = sync_account(account=account, with_invoices=False)
+        if problem := _change(account, on=on):
+            raise Conflict(problem, code="overage_unavailable")
+        if account.stripe_customer_id:
+            account = sync_account(account=account, with_invoices=False)
     if before != account.overage_subscription_id:
         action, price = "allow_overage" if on else "end_overage", account.overage_price
         record(action=action, by=by, subject=account, owner=account.user_id, price=price)
-    return None
 
 
-def _change(account: BillingAccount, *, on: bool) -> None:
-    """Begin the metered subscription, or let it renew or end after its month."""
-    if on:
-        _require_overage(account)
+def _change(account: BillingAccount, *, on: bool) -> str:
+    """Begin the metered subscription, or let it renew or end after its month; or why it cannot."""
+    entitlement = entitlement_for(account.user_id)
+    if on and entitlement and (problem := overage_problem(entitlement)):
+        return problem
     known = gateway.mirror.subscriptions_of(account.stripe_customer_id)
     if found := overage_subscription(known):
         if on and found["status"] != "active":
-            raise OverageUnavailable("The last invoice of overage is unpaid.")
+            return "The last invoice of overage is unpaid."
         gateway.stripe_api.change_subscription(found["id"], {"cancel_at_period_end": not on})
     elif on and account.plan:
         price = gateway.stripe_api.find_price(account.plan.lookup_keys[OVERAGE])
         if price is None:
-            raise OverageUnavailable("Overage is not for sale now.")
+            return "Overage is not for sale now."
         paid = next(row for row in known if row["id"] == account.stripe_subscription_id)
         gateway.stripe_api.begin_overage(price["id"], like=paid, known=len(known))
-
-
-def _require_overage(account: BillingAccount) -> None:
-    entitlement = entitlement_for(account.user_id)
-    if entitlement and (problem := overage_problem(entitlement)):
-        raise OverageUnavailable(problem)
+    return ""
 
 
 def report_overage() -> int:

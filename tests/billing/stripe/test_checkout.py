@@ -121,6 +121,7 @@ def test_an_api_key_cannot_spend_money(buyer: Customer, live_server: LiveServer)
     key = Customer(buyer.user, buyer.site, make_key(buyer.user)[1])
     assert key.subscribe("scale").status_code == 403
     assert key.post("/billing/portal").status_code == 403
+    assert key.put("/billing/overage", {"on": True}).status_code == 403
 
 
 def test_a_customer_deleted_at_stripe_is_recreated(buyer: Customer, shop: FakeStripe) -> None:
