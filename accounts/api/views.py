@@ -144,7 +144,7 @@ class ApiKeyViewSet(BaseViewSet):
         recent_login=True,
     )
     def rotate_api_key(self, pk: UUID, sent: dict[str, Any]) -> Response:
-        """Create a replacement; the old key expires after the overlap. Needs a recent login."""
+        """Rotate the key; the old one expires after the overlap. Needs a recent login."""
         overlap = timedelta(hours=sent["overlap_hours"])
         return _new_key_response(*rotate_api_key(key=self.key(pk), overlap=overlap))
 

@@ -99,6 +99,9 @@ class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth ships no t
     def decrypt(self, encrypted_text: str) -> str:
         return encryption.decrypt(encrypted_text)
 
+    def generate_authenticator_name(self, user: User, type: str) -> str:  # noqa: A002 - allauth's
+        return "Passkey"
+
 
 class ThrottledCodeMixin:
     """Throttles wrong codes like wrong passwords."""

@@ -118,7 +118,7 @@ class StripeWebhookViewSet(BaseViewSet):
         ],
     )
     def receive_stripe_webhook(self) -> dict[str, bool]:
-        """Receive a signed event of Stripe; `bad_signature` (400) for any other.
+        """Receive a signed event from Stripe; `bad_signature` (400) for any other.
 
         Answers `billing_disabled` (404) while billing is off.
         """

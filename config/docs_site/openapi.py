@@ -40,7 +40,7 @@ TAGS = {
     "evidence": "Success rates and costs by version.",
     "shares": "Read-only links to a version diff or the evidence.",
     "evolutions": "Turn outcomes into a new version, and follow the job.",
-    "sources": "List who taught a playbook; revert what one source taught.",
+    "sources": "Who taught a playbook; revert what one source taught.",
     "sessions": "Transcripts of agents, which become outcomes.",
     "search": "Search your data and the documentation.",
     "webhook": "Where the account's events are sent.",

@@ -133,7 +133,7 @@ class EvidenceViewSet(BaseEvolutionViewSet):
         parameters=[OpenApiParameter("sort", str, description="-cited; one of the fields.")],
     )
     def get_bullet_ledger(self, pk: UUID) -> Any:
-        """Get what each active bullet was seen together with: not cause. A trial of it tells."""
+        """Get success rates of each active bullet: correlation, not causation."""
         sort = self.request.query_params.get("sort", "")
         return {"results": bullet_ledger(playbook=self.playbook(pk), sort=sort)}
 
@@ -158,7 +158,7 @@ class ShareLinkViewSet(BaseEvolutionViewSet):
 
     @operation(Scope.READ, s.ShareLinkSerializer(many=True))
     def list_share_links(self, pk: UUID) -> Response:
-        """List the share links of a playbook, newest first, expired ones too."""
+        """List the share links of a playbook, including expired ones, newest first."""
         return self.paginate(self.playbook(pk).share_links.all(), s.ShareLinkSerializer)
 
     @operation(

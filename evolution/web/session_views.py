@@ -101,8 +101,7 @@ def delete(request: UserRequest, pk: str) -> HttpResponse:
     context = {
         "form": ConfirmForm(),
         "question": "Delete this session?",
-        "consequence": "Its messages are permanently deleted. Its outcome stays, with the part of "
-        "the conversation that is its trace.",
+        "consequence": "Its messages are permanently deleted. Its outcome and trace stay.",
         "verb": "Delete",
         "back": row.get_absolute_url(),
         "back_label": "Session",

@@ -79,7 +79,7 @@ Cursor = Annotated[
 ]
 Repository = Annotated[
     Text,
-    Field(description="Name or path of the one you work in: `fits` then marks what is about it."),
+    Field(description="Name or path of the one you work in: `fits` then marks matches."),
 ]
 OlderVersion = Annotated[Number, Field(description="Number from list_versions.")]
 IncludeStarters = Annotated[bool, Field(description="Also list shared starters. Default: true.")]
@@ -100,11 +100,11 @@ MaxTokens = Annotated[
 ]
 ReadTask = Annotated[
     Text,
-    Field(description="What you are about to do: with max_tokens, bullets about it come in too."),
+    Field(description="What you are about to do: with max_tokens, includes relevant bullets."),
 ]
 TaskKey = Annotated[
     Text,
-    Field(description="Your own name for the task; reading it again returns the same advice."),
+    Field(description="Your own ID for the task; reading with it again returns the same advice."),
 ]
 TaskDescription = Annotated[
     Text,
@@ -159,11 +159,11 @@ Reference = Annotated[
 ]
 CostUsd = Annotated[
     Annotated[Decimal, WithJsonSchema({"type": "number"})] | None,
-    Field(description="Its cost in US dollars."),
+    Field(description="What the task cost, in US dollars."),
 ]
 IdempotencyKey = Annotated[
     Text,
-    Field(description="Unique to this report: sent again, it is stored once."),
+    Field(description="Unique to this report, so that a retry is stored once."),
 ]
 NewName = Annotated[
     Text,

@@ -119,7 +119,7 @@ def get_playbook(
     changes.
     """
     if bool(playbook_id) == bool(name):
-        raise Invalid("Send either playbook_id or name; list_playbooks tells both.")
+        raise Invalid("Send either playbook_id or name; list_playbooks returns both.")
     found = find_playbook(by=by, name=name) if name else READABLE_PLAYBOOK.fetch(by, playbook_id)
     if max_tokens is None and "codex" in by.client.casefold():
         max_tokens = CODEX_TOKENS
@@ -183,7 +183,7 @@ def trigger_evolution(by: Principal, playbook_id: a.PlaybookId) -> r.EvolutionTr
 def get_evolution_status(
     by: Principal, job_id: a.JobId = "", outcome_id: a.OutcomeId = ""
 ) -> r.EvolutionState | r.OutcomeState:
-    """Where one evolution stands, or what became of each lesson of one report. While queued or
+    """Status of an evolution, or what became of each lesson of a report. While queued or
     running, ask again after some seconds. Tell your user what error_message says and what was
     refused.
     """

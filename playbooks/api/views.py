@@ -69,7 +69,7 @@ class PlaybookViewSet(BasePlaybookViewSet):
         ],
     )
     def list_playbooks(self) -> Response:
-        """List your playbooks, newest first, on request with the starters."""
+        """List your playbooks, and starters on request, newest first."""
         starters = self.query_choice("include_starters", ("false", "true")) == "true"
         status = self.query_choice("status", STATUSES)
         rows = Playbook.objects.for_user(self.principal, include_starters=starters)
@@ -305,7 +305,7 @@ class VersionViewSet(BasePlaybookViewSet):
 
     @operation(Scope.READ, {(200, "text/plain"): str})
     def export_seals(self, pk: UUID) -> HttpResponse:
-        """Export each version's seal and the facts that it was made of, as JSON Lines."""
+        """Export the seal of each version and what it covers, as JSON Lines."""
         lines = export_seals(playbook=self.own_playbook(pk))
         return HttpResponse(lines, content_type="text/plain; charset=utf-8")
 
@@ -356,7 +356,7 @@ class TrialViewSet(BasePlaybookViewSet):
 
     @operation(Scope.WRITE, {201: s.TrialSerializer}, takes=s.TrialStartSerializer, once=True)
     def start_trial(self, pk: UUID, sent: dict[str, Any]) -> Trial:
-        """Try a bullet, or the whole playbook: some readings do without. Evolutions wait."""
+        """Start a trial of a bullet or the whole playbook. Evolutions wait until it ends."""
         return start_trial(playbook=self.own_playbook(pk), by=self.principal, **sent)
 
     @operation(Scope.READ, s.TrialSerializer)
