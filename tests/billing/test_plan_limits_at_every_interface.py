@@ -3,18 +3,21 @@
 import html
 
 import pytest
+from django.conf import LazySettings
 
 from accounts.models import User
+from billing.limits.plan_limits import _report_limit, report_rate
 from billing.models import Plan
 from core.security.scopes import Principal
 from evolution.jobs.lifecycle import trigger_evolution
+from evolution.outcomes.reporting import RATE_WARNING
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook
 from tests.factories import make_key, make_outcome
 from tests.harness.clients import logged_in_client
 from tests.harness.interfaces import open_interfaces
 from tests.harness.live_server import live_url
-from tests.harness.plans import set_limits
+from tests.harness.plans import set_limits, subscribe
 from tests.harness.rest_client import Rest
 
 __all__ = ["live_url"]
@@ -50,6 +53,24 @@ def test_over_quota_every_interface_takes_reports_and_shows_why_a_job_waits(
         assert interface.report_outcome(playbook, **REPORT).kind == "ok"
         assert interface.get_playbook(playbook).kind == "ok"
         assert "includes 0 evolutions a month" in interface.get_evolution_status(job.pk).text
+
+
+def test_over_the_plans_reports_an_hour_every_interface_stores_what_waits(
+    live_url: str, alice: User, small: Plan, playbook: Playbook, settings: LazySettings
+) -> None:
+    settings.EVOLUTION_OUTCOME_THRESHOLD = 2
+    set_limits(small, reports_per_hour=1)
+    make_outcome(playbook, alice)
+    for name, interface in open_interfaces(live_url, alice).items():
+        answer = interface.report_outcome(playbook, **REPORT)
+        assert answer.kind == "ok"
+        assert (RATE_WARNING in answer.text) == (name != "page")
+    assert playbook.outcomes.count() == 4
+    assert not playbook.jobs.exists()
+    assert report_rate(alice) == "1/h"
+    subscribe(alice, "pro")
+    _report_limit.cache_clear()
+    assert report_rate(alice) == "1000/h"
 
 
 @pytest.mark.parametrize("interface", ["page", "rest"])
