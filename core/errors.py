@@ -1,6 +1,7 @@
 """The errors that services raise; pages, REST and MCP each turn them into a response."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 INVALID_LINK = "This link is invalid or has expired. Request a new one."
 
@@ -11,6 +12,7 @@ class AceError(Exception):
     code = "error"
     status = 400
     message = ""
+    headers: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self,
@@ -121,5 +123,6 @@ class RateLimited(AceError):
     status = 429
 
     def __init__(self, which: str, *, retry_after: int) -> None:
-        self.retry_after = max(1, retry_after)
-        super().__init__(f"{which} Try again in {self.retry_after} s.")
+        seconds = max(1, retry_after)
+        self.headers = {"Retry-After": str(seconds)}
+        super().__init__(f"{which} Try again in {seconds} s.")

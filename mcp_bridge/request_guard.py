@@ -130,8 +130,7 @@ def _count(principal: Principal, headers: dict[str, str]) -> None:
     try:
         allowance.check()
     except RateLimited as error:
-        retry = {"Retry-After": str(error.retry_after)}
-        raise RequestRefused(error.status, error.code, error.message, retry) from None
+        raise RequestRefused(error.status, error.code, error.message, error.headers) from None
 
 
 def _check_source(scope: Scope) -> None:

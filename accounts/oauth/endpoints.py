@@ -137,7 +137,7 @@ def _answer(view: View, request: HttpRequest) -> HttpResponseBase:
         return view(request)
     except RateLimited as error:
         response = oauth_error("temporarily_unavailable", error.message, status=error.status)
-        response["Retry-After"] = str(error.retry_after)
+        response["Retry-After"] = error.headers["Retry-After"]
         return response
     except AceError as error:
         return oauth_error(error.code, error.message, status=error.status)

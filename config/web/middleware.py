@@ -134,8 +134,8 @@ def error_response(request: HttpRequest, error: AceError, status: int = 0) -> Ht
         response: HttpResponse = JsonResponse(error_body(error), status=status)
     else:
         response = render(request, "error.html", {"error": error, "status": status}, status=status)
-    if isinstance(error, RateLimited):
-        response["Retry-After"] = str(error.retry_after)
+    for name, value in error.headers.items():
+        response[name] = value
     return response
 
 

@@ -13,9 +13,9 @@ from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions, serializers
 from rest_framework.response import Response
 
-from core.errors import AceError, Invalid, RateLimited
+from core.errors import AceError, Invalid
 from core.http.request_id import request_id
-from core.sql.storage_errors import StorageError, log_storage_error, storage_error
+from core.sql.storage_errors import log_storage_error, storage_error
 
 logger = logging.getLogger(__name__)
 # PostgreSQL ends an idle transaction with an InternalError.
@@ -42,15 +42,9 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
     known = to_ace_error(error)
     if known is None:
         return None
-    response = Response(error_body(known), status=known.status)
+    response = Response(error_body(known), status=known.status, headers=dict(known.headers))
     if known.status == 401:
         response["WWW-Authenticate"] = "Bearer"
-    if isinstance(known, RateLimited):
-        response["Retry-After"] = str(known.retry_after)
-    if isinstance(known, StorageError):
-        response["Retry-After"] = "60"
-    elif isinstance(error, DATABASE_UNAVAILABLE_ERRORS):
-        response["Retry-After"] = "1"
     return response
 
 
@@ -89,7 +83,9 @@ def _from_database_error(error: Exception) -> AceError | None:
         return Invalid("A value is out of range or malformed. Check numbers and texts.")
     if isinstance(error, DATABASE_UNAVAILABLE_ERRORS):
         logger.exception("The database could not answer")
-        return _error(503, "busy", "The database is busy. Try again in a moment.")
+        busy = _error(503, "busy", "The database is busy. Try again in a moment.")
+        busy.headers = {"Retry-After": "1"}
+        return busy
     return None
 
 

@@ -4,6 +4,7 @@ import logging
 import shutil
 import sqlite3
 from pathlib import Path
+from types import MappingProxyType
 
 from django.db import connection
 from django.db.utils import Error
@@ -25,6 +26,7 @@ class StorageError(AceError):
 
     code = "disk_full"
     status = 503
+    headers = MappingProxyType({"Retry-After": "60"})
     message = "The server's disk is full: nothing can be saved until its operator frees some space."
 
 

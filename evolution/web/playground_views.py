@@ -21,7 +21,7 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from core.errors import AceError, RateLimited
+from core.errors import AceError
 from core.http.requests import UserRequest
 from core.security.scopes import Principal
 from evolution.models import AgentSession
@@ -87,8 +87,8 @@ async def stream(request: UserRequest, pk: UUID) -> HttpResponseBase:
     try:
         turn = await sync_to_async(begin)(request, pk)
     except AceError as refusal:
-        wait = {"Retry-After": refusal.retry_after} if isinstance(refusal, RateLimited) else {}
-        return JsonResponse({"message": refusal.message}, status=refusal.status, headers=wait)
+        told = {"message": refusal.message}
+        return JsonResponse(told, status=refusal.status, headers=dict(refusal.headers))
 
     def shown(answered: TurnResult) -> ChatSide | None:
         if answered.answer is None:
