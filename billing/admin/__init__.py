@@ -1,5 +1,5 @@
 """The admin of plans, limits, prices, usage and Stripe events."""
 
-from billing.admin import limits, plans, prices, usage
+from billing.admin import limits, plans, usage
 
-__all__ = ["limits", "plans", "prices", "usage"]
+__all__ = ["limits", "plans", "usage"]

@@ -2,13 +2,13 @@
 
 from django.urls import URLPattern, path
 
-from billing.web import budget_views, plan_views, usage_views
+from billing.web import plan_views, usage_views
 
 urlpatterns: list[URLPattern] = [
     path("usage", usage_views.usage, name="usage"),
     path("usage.csv", usage_views.usage_csv, name="usage_csv"),
-    path("usage/budgets", budget_views.budgets, name="budgets"),
-    path("usage/budgets/set", budget_views.edit_budget, name="set_budget"),
+    path("usage/budgets", usage_views.budgets, name="budgets"),
+    path("usage/budgets/set", usage_views.edit_budget, name="set_budget"),
     path("billing", plan_views.plan, name="plan"),
     path("billing/confirmation", plan_views.confirmation, name="confirmation"),
     path("billing/subscribe", plan_views.subscribe, name="subscribe"),
