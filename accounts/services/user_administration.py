@@ -91,12 +91,13 @@ def _end_sessions(user: User) -> int:
 
 
 def count_rows(*, user: User) -> str:
-    """What a deletion deletes, in words: "3 playbooks, 120 outcomes, 2 API keys"."""
+    """What a deletion deletes but sums, in words: "3 playbooks, 120 outcomes, 2 API keys"."""
     found = ((rows.model._meta, rows.count()) for rows in personal_rows(user))
     return ", ".join(
         f"{count:,} {meta.verbose_name if count == 1 else meta.verbose_name_plural}"
         for meta, count in found
         if count and meta.model is not User
+        if not str(meta.verbose_name).endswith(("tally", "counts"))
     )
 
 

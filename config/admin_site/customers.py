@@ -13,11 +13,10 @@ from accounts.models import ApiKey, User
 from billing.limits.plan_limits import report_rate
 from billing.models import Limit, UsageRecord
 from billing.plans.entitlements import entitlement_for, find_quota_period
-from config.admin_site.dashboard import ALERT, OK, Tile, outcomes_by_bucket
+from config.admin_site.dashboard import ALERT, OK, Dashboard, Tile, outcomes_by_bucket
 from core.admin import changelist_url, may
-from core.charts import BarChart, draw_bars
 from core.clock import database_now
-from core.models import AuditEntry, BaseModel
+from core.models import AuditEntry
 from core.ratelimit.limits import read_rate_limit
 from evolution.models import EvolutionJob, Outcome
 from mcp_bridge.models import ClientActivity
@@ -71,27 +70,16 @@ class Table:
     rows: list[tuple[str, list[Any]]]
 
 
-@dataclass(frozen=True)
-class Customer:
-    figures: list[Tile]
-    tables: list[Table]
-    chart: BarChart
-    outcomes: int
-    outcomes_href: str
-
-
-def read_customer(request: HttpRequest, user: User) -> Customer:
-    """What the reader's permissions show of this account, in a bounded number of queries."""
+def read_customer(request: HttpRequest, user: User) -> dict[str, Any]:
+    """What the page shows to the reader's permissions, in a bounded number of queries."""
     now = database_now()
     reported = outcomes_by_bucket(now, DAYS, rows=Outcome.objects.filter(playbook__owner=user))
     tables = [_table(one, user) for one in LISTINGS if may(request, "view", one.model)]
-    return Customer(
-        figures=_figures(user),
-        tables=[*tables, _rate_table(user)],
-        chart=draw_bars(reported, list(reported)),
-        outcomes=int(sum(reported.values())),
-        outcomes_href=changelist_url("evolution_outcome", owner=user.pk),
-    )
+    return {
+        "panel": Dashboard(now, _figures(user), DAYS, reported),
+        "tables": [*tables, _rate_table(user)],
+        "outcomes_href": changelist_url("evolution_outcome", owner=user.pk),
+    }
 
 
 def _figures(user: User) -> list[Tile]:
@@ -137,8 +125,8 @@ def _plan_figures(user: User) -> list[Tile]:
 def _table(listing: Listing, user: User) -> Table:
     label = listing.model._meta.label_lower.replace(".", "_")
     found = listing.model._default_manager.filter(**{listing.owner: user.pk})
-    above = listing.owner.split("__")[:-1]
-    rows = found.select_related(*above).order_by(f"-{_newest(listing.model)}")[:ROWS]
+    newest = found if found.ordered else found.order_by("-created_at")
+    rows = newest.select_related(*listing.owner.split("__")[:-1])[:ROWS]
     return Table(
         listing.title,
         changelist_url(label, owner=user.pk),
@@ -162,7 +150,3 @@ def _rate_table(user: User) -> Table:
         rows.append(("", [name, str(left.limit - left.remaining), rate, f"{left.reset} s"]))
     href = changelist_url("billing_limit", owner=user.pk)
     return Table("Rate limits", href, ["limit", "used", "allowed", "resets in"], rows)
-
-
-def _newest(model: type[Model]) -> str:
-    return "created_at" if issubclass(model, BaseModel) else "pk"

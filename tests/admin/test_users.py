@@ -15,6 +15,7 @@ from billing.models import Limit, UsageRecord
 from core.errors import Conflict, Forbidden
 from core.models import AuditEntry
 from core.security.scopes import Principal
+from playbooks.models import Playbook
 from tests.factories import make_key, make_outcome, make_playbook, make_user
 from tests.harness.admin_client import AdminClient, refresh
 from tests.harness.clients import logged_in_client
@@ -52,7 +53,11 @@ def test_factors_of_a_lost_device_can_be_removed(desk: AdminClient, alice: User)
 
 
 def test_an_account_is_deleted_at_its_owners_request(desk: AdminClient, world: World) -> None:
-    assert "This cannot be undone" in desk.act("erase", world.owner)
+    page = desk.act("erase", world.owner)
+    assert "This cannot be undone" in page
+    own = Playbook.objects.filter(owner=world.owner).count()
+    assert f"{own} playbooks" in page
+    assert re.findall(r"\w+ tally\w*|\w+ counts+", page) == []
     typed = {"apply": "Delete permanently", "confirmation": world.owner.email}
     sent = typed | {"confirmation": "yes", "action": "erase", "_selected_action": world.owner.pk}
     refused = desk.client.post("/admin/accounts/user/", sent)
