@@ -6,8 +6,8 @@ from rest_framework import serializers
 
 from billing.limits.spending import MIN_AMOUNT
 from billing.models import BillingAccount, QuotaResource, UsageRecord
-from billing.usage.aggregation import KEY_PATTERN
-from billing.usage.reports import GROUP_FIELDS, PERIOD_RANGES
+from billing.usage.aggregation import GROUP_FIELDS, KEY_PATTERN
+from billing.usage.reports import PERIOD_RANGES
 
 
 class UsageTotalsSerializer(serializers.Serializer[Any]):

@@ -27,6 +27,12 @@ TOKEN_SUMS = (
     *("prompt_tokens", "completion_tokens", "cached_tokens", "total_tokens"),
     "estimated_calls",
 )
+GROUP_FIELDS = {
+    "playbook": "playbook_id",
+    "model": "model",
+    "operation": "operation",
+    "key": "api_key_id",
+}
 _ENDED = ~Q(status=UsageRecord.Status.STARTED)
 AGGREGATES: dict[str, Any] = {
     "sum_calls": Count("id", filter=_ENDED),
@@ -87,8 +93,7 @@ def usage_between(
     rows = UsageRecord.objects.for_user(who).filter(created_at__gte=f"{since}T00:00:00Z")
     if until is not None:
         rows = rows.filter(created_at__lt=f"{until + timedelta(days=1)}T00:00:00Z")
-    names = {"playbook": "playbook_id", "key": "api_key_id"}
-    wanted = {names.get(name, name): value for name, value in filters.items() if value}
+    wanted = {GROUP_FIELDS[name]: value for name, value in filters.items() if value}
     if wanted.get("api_key_id") == NO_KEY:
         wanted["api_key_id"] = None
     return rows.filter(**wanted)

@@ -13,6 +13,7 @@ from accounts.hooks import hooks
 from accounts.models import User
 from billing.models import UsageRecord
 from billing.usage.aggregation import (
+    GROUP_FIELDS,
     NO_KEY,
     START,
     TOKEN_SUMS,
@@ -43,12 +44,6 @@ CSV_HEADER = (
     *TOKEN_SUMS,
     *("cost_usd", "known_cost_usd", "calls_of_unknown_cost"),
 )
-GROUP_FIELDS = {
-    "playbook": "playbook_id",
-    "model": "model",
-    "operation": "operation",
-    "key": "api_key_id",
-}
 
 
 @dataclass(frozen=True)

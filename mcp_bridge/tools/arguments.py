@@ -132,16 +132,12 @@ Notes = Annotated[
         " misled, what advice was missing. At most 2 KB."
     ),
 ]
+Ids = Annotated[tuple[Text, ...], BeforeValidator(_check_items)]
 CitedBullets = Annotated[
-    tuple[Text, ...],
-    BeforeValidator(_check_items),
+    Ids,
     Field(description='Ids of bullets that you used, as a list: ["str-00001", "mis-00010"].'),
 ]
-HarmfulBullets = Annotated[
-    tuple[Text, ...],
-    BeforeValidator(_check_items),
-    Field(description="Ids of bullets that misled you."),
-]
+HarmfulBullets = Annotated[Ids, Field(description="Ids of bullets that misled you.")]
 ServingId = Annotated[
     Text,
     Field(description="Copied unchanged from your get_playbook result; leave it out if lost."),

@@ -116,8 +116,6 @@ class PlaybookCreated(ToolResult):
 
 
 class OutcomeRecorded(ResultItem, ToolResult):
-    """The stored outcome."""
-
     outcome_id: UUID = Field(validation_alias=AliasPath("outcome", "pk"))
     status: Literal["recorded"] = "recorded"
     pending_outcomes: int
@@ -139,16 +137,12 @@ class CaseToAnswer(ToolResult):
 
 
 class EvolutionTriggered(ResultItem, ToolResult):
-    """The evolution that runs or will run."""
-
     job_id: UUID | None = Field(None, validation_alias=AliasPath("active", "pk"))
     status: str
     is_new: bool
 
 
 class EvolutionState(ResultItem, ToolResult):
-    """The status of an evolution."""
-
     job_id: UUID = Field(validation_alias="id")
     status: str
     outcomes_processed: int
@@ -175,8 +169,6 @@ class OutcomeState(ResultItem, ToolResult):
 
 
 class EvolutionItem(ResultItem):
-    """An entry of `list_evolutions`."""
-
     job_id: UUID = Field(validation_alias="id")
     status: str
     created_at: datetime
@@ -193,8 +185,6 @@ class EvolutionList(ToolResult):
 
 
 class VersionItem(ResultItem):
-    """An entry of `list_versions`."""
-
     version: int = Field(validation_alias="number")
     reason: str
     created_at: datetime
