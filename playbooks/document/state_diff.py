@@ -109,18 +109,17 @@ def bullets_from_snapshots(
 
     Those of a wording that comes back stand for it again.
     """
-    today = state.bullets
-    return {
-        bullet_id: replace(
-            today[bullet_id],
-            former=today[bullet_id].former
-            if then["content"] == today[bullet_id].content
-            else (0, 0),
-            **{name: then[name] for name in ("content", "section", "status", "pinned")},
-            merged_into=then["merged_into"],
-        )
-        for bullet_id, then in snapshots.items()
+    return {name: _as_then(state.bullets[name], then) for name, then in snapshots.items()}
+
+
+def _as_then(bullet: BulletState, then: Snapshot) -> BulletState:
+    values = {
+        name: then[name] for name in ("content", "section", "status", "pinned", "merged_into")
     }
+    if all(getattr(bullet, name) == value for name, value in values.items()):
+        return bullet  # most are; copies of a thousand would take longer than the rest
+    former = bullet.former if then["content"] == bullet.content else (0, 0)
+    return replace(bullet, former=former, **values)
 
 
 def change_state(state: State, wanted: Mapping[str, BulletState], *, reason: str) -> Result:
@@ -143,6 +142,8 @@ def change_state(state: State, wanted: Mapping[str, BulletState], *, reason: str
     records: list[Record] = []
     for bullet_id in sorted(bullets, key=number_of):
         before, after = state.bullets.get(bullet_id), bullets[bullet_id]
+        if before is after:
+            continue
         if before is None or before.snapshot() != after.snapshot():
             if before and any(getattr(before, n) != getattr(after, n) for n in REVISED_FIELDS):
                 after = bullets[bullet_id] = replace(after, revision=before.revision + 1)

@@ -324,17 +324,26 @@ def write_bullets(
     `reporters`: who reported each outcome, kept with its new votes.
     """
     before = loaded.state.bullets
-    changed = [b for b in state.bullets.values() if before.get(b.id) != b]
-    rows = dict(loaded.bullets)
-    new = {b.id: Bullet(playbook=playbook, public_id=b.id) for b in changed if b.id not in rows}
-    rows |= new
-    old = {b.id: rows[b.id].content_hash for b in changed}
+    changed = [b for b in state.bullets.values() if (was := before.get(b.id)) is not b and was != b]
+    known = loaded.bullets
+    rows = {
+        b.id: Bullet(playbook=playbook, public_id=b.id, **known[b.id]._asdict())
+        if b.id in known
+        else Bullet(playbook=playbook, public_id=b.id)
+        for b in changed
+    }
+    old = {name: row.content_hash for name, row in rows.items()}
     for bullet in changed:
-        _fill(rows[bullet.id], bullet, loaded, rows)
+        row = rows[bullet.id]
+        _fill(row, bullet, loaded)
+        if (was := before.get(bullet.id)) is None or was.content != bullet.content:
+            row.content_hash = content_hash(bullet.content)
+        survivor = rows.get(bullet.merged_into) or known.get(bullet.merged_into)
+        row.merged_into_id = survivor.pk if survivor else None
     _release_texts(changed, before, rows, old)
     # One INSERT that updates what is there: bulk_update compiles a CASE for each row and column.
     Bullet.objects.bulk_create(
-        [rows[b.id] for b in sorted(changed, key=lambda bullet: bullet.id in new)],
+        [rows[b.id] for b in sorted(changed, key=lambda bullet: bullet.id not in known)],
         update_conflicts=True,
         unique_fields=["pk"],
         update_fields=[*PLAIN_COLUMNS, *OTHER_COLUMNS],
@@ -342,15 +351,10 @@ def write_bullets(
     _write_votes(changed, before, rows, reporters)
 
 
-def _fill(
-    row: Bullet, bullet: BulletState, loaded: LoadedPlaybook, rows: Mapping[str, Bullet]
-) -> None:
+def _fill(row: Bullet, bullet: BulletState, loaded: LoadedPlaybook) -> None:
     row.section = loaded.sections[bullet.section]
-    if row.content != bullet.content:
-        row.content_hash = content_hash(bullet.content)
     for name in PLAIN_COLUMNS:
         setattr(row, name, getattr(bullet, name))
-    row.merged_into = rows[bullet.merged_into] if bullet.merged_into else None
     facts: dict[str, Any] = {"outcome_ids": list(bullet.sources), "retired_for": bullet.retired_for}
     if list(bullet.former) != row.metadata.get("former", [0, 0]):
         facts |= {"former": list(bullet.former), "reworded_at": timezone.now().isoformat()}
