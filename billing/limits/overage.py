@@ -83,7 +83,6 @@ def report_overage() -> int:
     now, sent = database_now(), 0
     OverageCharge.objects.filter(sent_at__lt=now - LAST_REPORT).delete()
     rows = QuotaPeriod.objects.filter(overage_from__isnull=False, end__gt=now - LAST_REPORT)
-    rows = rows.exclude(user__billing_account__stripe_customer_id="")
     more = F("overage_from") + (F("overage_sent") + 1) / Decimal(100)
     for pk in rows.filter(usd_used__gte=more).values_list("pk", flat=True):
         with transaction.atomic():

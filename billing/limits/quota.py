@@ -146,8 +146,8 @@ def charge_overage(period_id: UUID) -> None:
     rows = QuotaPeriod.objects.select_for_update(of=("self",), no_key=True)
     period = rows.select_related("user__billing_account").filter(pk=period_id).first()
     cents = int(period.overage_usd * 100) - (period.overage_sent or 0) if period else 0
-    if period and cents > 0:
-        customer = period.user.billing_account.stripe_customer_id
+    customer = period.user.billing_account.stripe_customer_id if period else ""
+    if period and customer and cents > 0:
         OverageCharge.objects.create(customer_id=customer, cents=cents)
         period.overage_sent = cents + (period.overage_sent or 0)
         period.save(update_fields=["overage_sent", "updated_at"])

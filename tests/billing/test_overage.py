@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from accounts.models import User
+from accounts.services.personal_data import delete_account
 from billing.admission import has_quota
 from billing.errors import LimitReached
 from billing.limits.quota import (
     QuotaExceeded,
+    charge_overage,
     record_quota_exceeded,
     reserve_evolution,
     send_quota_notices,
@@ -21,6 +23,7 @@ from billing.models import (
     BillingAccount,
     DailySpend,
     Limit,
+    OverageCharge,
     Plan,
     PriceOverride,
     QuotaPeriod,
@@ -197,6 +200,16 @@ def test_ending_it_stops_calls_at_once_and_keeps_what_was_used(alice: User, bill
     with pytest.raises(QuotaExceeded):
         begin(alice, usd="0.01")
     assert overage_of(alice) == Decimal("0.5")
+
+
+def test_an_account_without_a_customer_is_deleted_without_a_charge(
+    alice: User, billing: Plan
+) -> None:
+    choose(alice)
+    spend(alice, "1.5")
+    charge_overage(QuotaPeriod.objects.get(user=alice).pk)
+    delete_account(user=alice)
+    assert not OverageCharge.objects.exists()
 
 
 def test_a_job_goes_on_when_the_budget_is_raised(alice: User, billing: Plan) -> None:
