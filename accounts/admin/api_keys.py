@@ -88,14 +88,10 @@ class LlmKeyAdmin(ReadOnlyAdmin):
 class WebhookEndpointAdmin(ReadOnlyAdmin):
     """Webhooks without their secret; a URL may have a token behind its `?`."""
 
-    list_display = ("user", "host", "failures", "disabled_at", "updated_at")
+    list_display = ("user", "__str__", "failures", "disabled_at", "updated_at")
     list_select_related = ("user",)
     search_fields = ("user__email",)
     exclude = ("encrypted_key", "url")
-
-    @admin.display(description="URL")
-    def host(self, endpoint: WebhookEndpoint) -> str:
-        return str(endpoint)
 
 
 @admin.register(WebhookDelivery)

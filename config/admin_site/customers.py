@@ -23,11 +23,8 @@ from mcp_bridge.models import ClientActivity
 from playbooks.models import Playbook, ReviewItem
 
 DAYS, ROWS = 30, 8
-RATES = (
-    *("report_outcome", "create_playbook", "open_session", "ask_playground"),
-    *("try_llm_key", "test_webhook", "send_mail"),
-)
-"""The limits of settings.RATE_LIMITS that count by user over all processes."""
+RATES = ("report_outcome", "create_playbook", "open_session", "ask_playground", "send_mail")
+"""Limits of settings.RATE_LIMITS that count by user over all processes."""
 
 
 @dataclass(frozen=True)

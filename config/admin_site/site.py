@@ -147,7 +147,6 @@ class AceAdminSite(AdminSite):
         actions = self._registry[User].row_actions(request, user)  # type: ignore[attr-defined]  # of BaseAdmin
         context = {"customer": read_customer(request, user), "row_actions": actions}
         context |= {"title": user.email, "opts": User._meta, "original": user}
-        context |= {"may_change": may(request, "change", User)}
         return render(request, "admin/customer.html", self.each_context(request) | context)
 
     def export_customer(self, request: HttpRequest, pk: UUID) -> HttpResponse:
