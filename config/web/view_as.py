@@ -26,7 +26,8 @@ DEMO_KEY = "demo"
 # Not the demo account's settings, sessions or activity: they would show its other visitors.
 DEMO_NAMESPACES = NAMESPACES | {"mcp_bridge"}
 DEMO_PAGES = frozenset(
-    ("home", "favicon", "docs_index", "docs_page", "docs_image", "docs_source", "accounts:keys")
+    ("home", "favicon", "onboarding", "command_palette", "accounts:keys", "api_docs", "schema")
+    + ("docs_index", "docs_search", "docs_page", "docs_image", "docs_source", "llms", "llms_full")
 )
 DEMO_WRITES = frozenset(("theme", "accounts:log_out"))
 DEMO_READ_ONLY = "The demo is read-only. Leave it and register to get your own account."

@@ -147,3 +147,7 @@ def test_an_unknown_choice_is_answered_with_the_choices(alice: User, playbook: P
     sent = {"task_description": "x", "outcome": "great"}
     error = error_of(Rest.of(alice).post(f"/playbooks/{playbook.pk}/outcomes", sent), 400)
     assert error["fields"]["outcome"] == ["Choose one of: success, failure, partial."]
+    key = error_of(Rest.of(alice).post("/auth/api-keys", {"name": "a", "scopes": ["all"]}), 400)
+    assert key["fields"]["scopes.0"][0].startswith("Choose one of: read, report")
+    usage = error_of(Rest.of(alice).get("/billing/usage?period=q"), 400)
+    assert usage["fields"]["period"] == ["Choose one of: day, week, month."]

@@ -176,7 +176,9 @@ def test_visitors_of_the_demo_look_at_everything_and_change_nothing(
     assert "Try the demo" in client.get("/").content.decode()
     assert client.post("/demo")["Location"] == "/overview"
     one = playbook.get_absolute_url()
-    for path in ("/overview", one, f"{one}/evidence", "/inbox", "/sessions", "/keys", "/usage"):
+    searches = ("/go?q=sql", "/docs/search?q=sql", "/api/docs", "/start")
+    paths = ("/overview", one, f"{one}/evidence", "/inbox", "/sessions", "/keys", "/usage")
+    for path in (*paths, *searches):
         page = client.get(path)
         assert (page.status_code, "Viewing the demo" in page.content.decode()) == (200, True)
     settings.DEMO_LOGIN = False
