@@ -115,8 +115,9 @@ def edit_budget(request: UserRequest) -> HttpResponse:
 
 def requested_playbook(request: UserRequest) -> tuple[UUID | None, str]:
     """The playbook in the URL and its name; (None, "") for the account. Raises NotFound."""
-    names = hooks.playbook_names(request.user).items()
-    known = {str(pk): (pk, name) for pk, name in names} | {"": (None, "")}
-    if found := known.get(request.GET.get("playbook", "")):
-        return found
+    if not (text := request.GET.get("playbook", "")):
+        return None, ""
+    for pk, name in hooks.playbook_names(request.user).items():
+        if str(pk) == text:
+            return pk, name
     raise NotFound("playbook")
