@@ -41,6 +41,7 @@ class RecordedRows:
         self.rows: Rows = {}
         self.replaced: Rows = {}
         self.inserts: dict[str, str] = {}
+        self.deletes: dict[str, str] = {}
 
     def record(self, work: Callable[[], W]) -> W:
         """The result of `work`, whose rows are kept."""
@@ -48,14 +49,17 @@ class RecordedRows:
         result = work()
         self.recorded = datetime.now(UTC)
         for table, rows in _read().items():
-            known = {row[0]: row for row in before[table]}
-            written = [row for row in rows if known.get(row[0]) != row]
-            if not written:
+            if rows == before[table]:
                 continue
-            self.replaced[table] = [row[:1] for row in written if row[0] in known]
+            columns, key = _columns(table)
+            place = columns.index(key)
+            known = {row[place]: row for row in before[table]}
+            written = [row for row in rows if known.get(row[place]) != row]
+            self.replaced[table] = [(row[place],) for row in written if row[place] in known]
             skipped = 1 if table in NUMBERED else 0
             self.rows[table] = [row[skipped:] for row in written]
-            self.inserts[table] = _insert_into(table, skipped)
+            self.inserts[table] = _insert_into(table, columns[skipped:])
+            self.deletes[table] = f"DELETE FROM {table} WHERE {key} = %s"  # noqa: S608 - our own
         return result
 
     def insert(self) -> None:
@@ -65,8 +69,7 @@ class RecordedRows:
         with transaction.atomic(), connection.cursor() as cursor:
             for table, rows in self.rows.items():
                 if self.replaced[table]:
-                    name = connection.ops.quote_name(table)
-                    cursor.executemany(f"DELETE FROM {name} WHERE id = %s", self.replaced[table])  # noqa: S608 - ours
+                    cursor.executemany(self.deletes[table], self.replaced[table])
                 moved = [[self._moved(value, later) for value in row] for row in rows]
                 cursor.executemany(self.inserts[table], moved)
 
@@ -109,15 +112,19 @@ class RowReplay(RecordedRows, Generic[W]):
         return replace(self.world, **changed)  # type: ignore[type-var,return-value]  # as above
 
 
-def _insert_into(table: str, skipped: int) -> str:
-    """The statement that inserts a row without its first `skipped` columns."""
-    name = connection.ops.quote_name(table)
+def _columns(table: str) -> tuple[list[str], str]:
+    """The columns of a table, in the order of its rows, and which is its primary key."""
+    found = apps.get_models(include_auto_created=True)
+    (key,) = {model._meta.pk.column or "" for model in found if model._meta.db_table == table}
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT * FROM {name} LIMIT 0")  # noqa: S608 - our own
-        columns = [connection.ops.quote_name(column[0]) for column in cursor.description]
-    columns = columns[skipped:]
-    places = ", ".join(["%s"] * len(columns))
-    return f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608 - our own
+        cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)} LIMIT 0")  # noqa: S608 - our own
+        return [column[0] for column in cursor.description], key
+
+
+def _insert_into(table: str, columns: list[str]) -> str:
+    name, places = connection.ops.quote_name(table), ", ".join(["%s"] * len(columns))
+    quoted = ", ".join(map(connection.ops.quote_name, columns))
+    return f"INSERT INTO {name} ({quoted}) VALUES ({places})"  # noqa: S608 - our own
 
 
 def _read() -> Rows:

@@ -1,6 +1,6 @@
 """Fixtures of tests that need TEST_BILLING_ENABLED=true, as tests/run.py sets it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +12,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
 from billing.models import Plan
+from tests.conftest import ALICE
 from tests.factories import make_user
 from tests.harness.fake_stripe.server import FakeStripe, fake_stripe
 from tests.harness.row_replay import RecordedRows
@@ -40,7 +41,17 @@ class Shop:
 
 
 SHOPS: dict[str, Shop] = {}
-"""By the address of the live server."""
+"""By the address of the live server, and what the shop has."""
+
+
+def restore_or_build(name: str, fake: FakeStripe, build: Callable[[], object], rows: Any) -> None:
+    """What `build` leaves here and at the fake Stripe: built once, then inserted again."""
+    if recorded := SHOPS.get(name):
+        recorded.rows.insert()
+        fake.world.restore(recorded.stripe)
+    else:
+        rows.record(build)
+        SHOPS[name] = Shop(rows, fake.world.saved())
 
 
 def set_up_shop() -> None:
@@ -54,19 +65,14 @@ def shop(fake: FakeStripe, live_server: LiveServer, settings: Any) -> FakeStripe
     settings.PUBLIC_URL = live_server.url
     if Plan.objects.exists():
         set_up_shop()
-    elif recorded := SHOPS.get(live_server.url):
-        recorded.rows.insert()
-        fake.world.restore(recorded.stripe)
     else:
-        rows = RecordedRows()
-        rows.record(set_up_shop)
-        SHOPS[live_server.url] = Shop(rows, fake.world.saved())
+        restore_or_build(live_server.url, fake, set_up_shop, RecordedRows())
     return fake
 
 
 @pytest.fixture
 def alice(transactional_db: None) -> User:
-    return make_user("alice@example.org")
+    return make_user("alice@example.org", id=ALICE)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 from tests.billing.stripe.billing_toggle import switch
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(400)
 def test_billing_can_be_switched_on_and_off_and_on() -> None:
     # `make test` has migrated one already (tests/run.py); alone, this does.

@@ -24,12 +24,14 @@ from billing.usage.margin import margins
 from core.clock import database_now
 from core.models import AuditEntry
 from core.security.scopes import Principal
+from tests.billing.stripe.conftest import restore_or_build
 from tests.factories import make_user
 from tests.harness.admin_client import AdminClient
 from tests.harness.clients import log_in_client
 from tests.harness.concurrency import run_concurrently
 from tests.harness.fake_stripe.server import FakeStripe
 from tests.harness.fake_stripe.world import DAY, FAILS_LATER, is_metered
+from tests.harness.row_replay import RecordedRows
 from tests.harness.stripe_customer import Customer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,11 +47,16 @@ def page(buyer: Customer) -> Client:
 @pytest.fixture
 def saver(buyer: Customer, shop: FakeStripe) -> Customer:
     """Alice on Scale (50 US$ a month included), with a budget of 80 US$."""
+
+    def buy() -> None:
+        call_command("billing_setup", price=["scale=1.2/overage", "scale=990/year"], verbosity=0)
+        buyer.buy("scale")
+        shop.deliver()
+        set_budget(by=Principal.of(buyer.user), usd_per_month=Decimal(80))
+
     shop.world.now = int(time.time())
-    call_command("billing_setup", price=["scale=1.2/overage", "scale=990/year"], verbosity=0)
-    buyer.buy("scale")
-    shop.deliver()
-    set_budget(by=Principal.of(buyer.user), usd_per_month=Decimal(80))
+    # Sealed with its time, as Stripe's objects are.
+    restore_or_build(f"{buyer.site} saver", shop, buy, RecordedRows(as_of_now=False))
     return buyer
 
 

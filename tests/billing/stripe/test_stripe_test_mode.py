@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 from django.conf import settings
 
 from tests.harness.fake_stripe.server import FakeStripe, fake_stripe
@@ -23,6 +24,7 @@ def run(**environment: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.nightly  # by day tests/billing/stripe/test_subscription_lifecycle.py
 def test_the_command_runs_the_whole_lifecycle() -> None:
     with fake_stripe() as fake:
         fake.api.key = KEY
