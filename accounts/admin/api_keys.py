@@ -89,6 +89,7 @@ class WebhookEndpointAdmin(ReadOnlyAdmin):
     """Webhooks without their secret; a URL may have a token behind its `?`."""
 
     list_display = ("user", "__str__", "failures", "disabled_at", "updated_at")
+    list_filter = (OwnerFilter.by("user"),)
     list_select_related = ("user",)
     search_fields = ("user__email",)
     exclude = ("encrypted_key", "url")

@@ -162,4 +162,6 @@ def test_the_lists_of_an_account_show_nobody_elses_rows(desk: AdminClient, alice
         page = desk.client.get(html.unescape(link))
         assert (page.status_code, "malice" in page.content.decode()) == (200, False), link
     assert "Of alice@example.org" in desk.rows("playbooks_playbook", owner=str(alice.pk))
+    for model in ("accounts_webhookendpoint", "accounts_webhookdelivery", "playbooks_trial"):
+        assert "malice" not in desk.rows(model, owner=str(alice.pk)), model
     assert "alice" not in desk.rows("playbooks_playbook", owner="x' or 1=1")
