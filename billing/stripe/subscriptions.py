@@ -4,14 +4,14 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from django.core.cache import cache
 from django.db import transaction
 
 from accounts.models import User
-from billing.errors import AlreadySubscribed, NoStripeCustomer, require_billing
+from billing.errors import AlreadySubscribed, NoStripeCustomer, PaymentUnavailable, require_billing
 from billing.models import BillingAccount, Plan, TrialMark
 from billing.models.accounts import keyed_digest
 from billing.money import from_minor_units
@@ -22,6 +22,7 @@ from core.audit import record
 from core.errors import Conflict, Invalid, NotFound
 from core.security.scopes import Principal
 
+REFRESH_SECONDS = 5
 LOCK_WAIT, LOCK_LIFETIME = 10, 120
 """Seconds that a second tab waits for the first, and after which an abandoned lock expires."""
 
@@ -129,12 +130,15 @@ def open_portal(*, user: User, site: str) -> str:
 
 
 def refresh_subscription(*, user: User) -> BillingAccount | None:
-    """Sync the user's account when they return from the checkout; None without a customer.
+    """Sync the user's account when they return from the checkout; None if it was not synced.
 
-    Raises PaymentUnavailable.
+    At most every REFRESH_SECONDS. That a browser comes back grants nothing: only Stripe's answer.
     """
     account = _account_with_customer(user)
-    return sync_account(account=account) if account else None
+    if account and cache.add(f"billing-refreshed-{user.pk}", 1, REFRESH_SECONDS):
+        with suppress(PaymentUnavailable):
+            return sync_account(account=account)
+    return None
 
 
 def list_invoices(*, user: User) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.cache import cache
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -15,8 +14,6 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.models import User
-from billing.errors import PaymentUnavailable
 from billing.limits.overage import set_overage
 from billing.models import Plan
 from billing.plans.entitlements import overage_problem
@@ -26,8 +23,6 @@ from core.errors import AceError
 from core.http.requests import UserRequest, site_url
 from core.security.scopes import Principal
 
-REFRESH_SECONDS = 5
-"""Seconds between two requests to Stripe for one user."""
 MAX_POLLS = 40
 View = Callable[..., HttpResponse]
 
@@ -55,7 +50,7 @@ def billing_required(view: View) -> View:
 def plan(request: UserRequest) -> HttpResponse:
     paid = request.GET.get("paid", "")
     if paid == "1":
-        refresh_from_stripe(request.user)
+        subscriptions.refresh_subscription(user=request.user)
     summary = summarize_plan(user=request.user)
     is_subscribed = bool(summary.account.stripe_subscription_id)
     context = {
@@ -79,7 +74,7 @@ def plan(request: UserRequest) -> HttpResponse:
 @billing_required
 def confirmation(request: UserRequest) -> HttpResponse:
     """Polled after a payment until the subscription is known."""
-    refresh_from_stripe(request.user)
+    subscriptions.refresh_subscription(user=request.user)
     if summarize_plan(user=request.user).account.stripe_subscription_id:
         done = f"{reverse('billing:plan')}?paid=1"
         if not request.htmx:
@@ -136,16 +131,3 @@ def redirect_to_stripe(request: UserRequest, address_of: Callable[[str], str]) -
     response = HttpResponseRedirect(address)
     response.status_code = 303  # the form is a POST, the page a GET
     return response
-
-
-def refresh_from_stripe(user: User) -> None:
-    """Sync the user's account with Stripe, at most every REFRESH_SECONDS.
-
-    A browser that comes back from the checkout grants nothing: only Stripe's answer counts.
-    """
-    if not cache.add(f"billing-refreshed-{user.pk}", 1, REFRESH_SECONDS):
-        return
-    try:
-        subscriptions.refresh_subscription(user=user)
-    except PaymentUnavailable:
-        return
