@@ -45,10 +45,7 @@ OptionalPlaybookId = Annotated[
     Text,
     Field(description="`id` from list_playbooks. Send this or `name`."),
 ]
-PlaybookName = Annotated[
-    Text,
-    Field(description='Or its exact name, e.g. "Coding agent".'),
-]
+PlaybookName = Annotated[Text, Field(description='Or its exact name, e.g. "Coding agent".')]
 JobId = Annotated[Text, Field(description="`job_id` from trigger_evolution or list_evolutions.")]
 OutcomeId = Annotated[
     Text,
@@ -61,22 +58,13 @@ PlaybookQuery = Annotated[
         " all. Default: all playbooks."
     ),
 ]
-EvolutionQuery = Annotated[
-    Text,
-    Field(description='Words in status or error, e.g. "failed".'),
-]
-VersionQuery = Annotated[
-    Text,
-    Field(description='Words in the reason, e.g. "evolution".'),
-]
+EvolutionQuery = Annotated[Text, Field(description='Words in status or error, e.g. "failed".')]
+VersionQuery = Annotated[Text, Field(description='Words in the reason, e.g. "evolution".')]
 PlaybookLimit = Annotated[
     int, Field(ge=1, le=MAX_PAGE_SIZE, description="1 to 100 rows; default 50.")
 ]
 Limit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE, description="1 to 100 rows; default 20.")]
-Cursor = Annotated[
-    Text,
-    Field(description="`next_cursor` of the previous page."),
-]
+Cursor = Annotated[Text, Field(description="`next_cursor` of the previous page.")]
 Repository = Annotated[
     Text,
     Field(description="Name or path of the one you work in: `fits` then marks matches."),
@@ -167,10 +155,7 @@ NewName = Annotated[
         description='Short and specific, e.g. "Fixing flaky pytest suites". At most 120 characters.'
     ),
 ]
-CloneName = Annotated[
-    Text,
-    Field(description="Default: the name of the original."),
-]
+CloneName = Annotated[Text, Field(description="Default: the name of the original.")]
 NewContent = Annotated[
     Text, Field(description="First advice: a Markdown list, an AGENTS.md or ACE text.")
 ]
