@@ -107,7 +107,7 @@ def _account(what: str, count: int) -> Account:
     """Ten bullets, two versions, ten outcomes, one key; and `count` of `what`."""
     user = User.objects.create_user(f"growth-{what}-{count}@example.org", "a long passphrase")
     token = create_api_key(user=user, name="growth", scopes=KEY_SCOPES, notify=False)[1]
-    bullets = count if what == "bullets" else 10
+    bullets = max(2, count) if what == "bullets" else 10  # the second one is edited
     lines = [
         f"[str-{n:05}] helpful=0 harmful=0 :: Read failing test {n} before the code of it."
         for n in range(1, bullets + 1)

@@ -4,7 +4,6 @@ The triggers come before the count of what there is: from then on older processe
 """
 
 import django.db.models.deletion
-from django.conf import settings
 from django.db import migrations, models
 
 OUTCOMES, TALLY = "evolution_outcome", "evolution_reportertally"
@@ -74,10 +73,46 @@ def create_triggers(apps, schema_editor):
     schema_editor.execute(add_up(OUTCOMES, *scalar, "COUNT(*)"))
 
 
-def drop_indexes_of_keys(apps, schema_editor):
-    on_sqlite = schema_editor.connection.vendor == "sqlite"
-    for name in (*OF_KEYS, *(ONLY_ON_POSTGRES if on_sqlite else ())):
-        schema_editor.execute(f"DROP INDEX {name}")
+INDEXES = (
+    models.Index(fields=["created_at"], name="outcome_newest"),
+    models.Index(fields=["playbook", "created_at"], name="outcome_of_playbook"),
+    models.Index(fields=["version", "created_at"], name="outcome_of_version"),
+    models.Index(fields=["playbook", "status", "created_at"], condition=~models.Q(("status", "success")), name="outcome_by_status"),
+    models.Index(fields=["playbook", "signal", "created_at"], condition=~models.Q(("signal", "self_report")), name="outcome_by_signal"),
+    models.Index(fields=["job"], condition=models.Q(job__isnull=False), name="outcome_of_job"),
+    models.Index(fields=["app"], condition=models.Q(app__isnull=False), name="outcome_of_app"),
+    models.Index(fields=["playbook", "created_at"], condition=models.Q(processed_at=None), name="outcome_unprocessed"),
+    models.Index(fields=["playbook", "created_at"], condition=~models.Q(set_aside_reason=""), name="outcome_set_aside"),
+)
+
+
+class ReplaceIndexes(migrations.operations.base.Operation):
+    """All indexes in one operation: each of twenty would render the models that refer to outcomes.
+
+    Without AlterField: on SQLite it would rebuild the table, which loses its triggers.
+    """
+
+    reversible = False
+
+    def describe(self):
+        return "Narrow the indexes of outcomes"
+
+    def state_forwards(self, app_label, state):
+        outcome = state.models[app_label, "outcome"]
+        kept = [index for index in outcome.options["indexes"] if index.name not in OLD_INDEXES]
+        outcome.options["indexes"] = [*kept, *INDEXES]
+        for name in ("api_key", "app", "job", "reported_by"):
+            outcome.fields[name] = outcome.fields[name].clone()
+            outcome.fields[name].db_index = False
+        state.reload_model(app_label, "outcome", delay=True)
+
+    def database_forwards(self, app_label, schema_editor, from_state, to_state):
+        on_sqlite = schema_editor.connection.vendor == "sqlite"
+        for name in (*OLD_INDEXES, *OF_KEYS, *(ONLY_ON_POSTGRES if on_sqlite else ())):
+            schema_editor.execute(f"DROP INDEX {name}")
+        outcome = to_state.apps.get_model(app_label, "outcome")
+        for index in INDEXES:
+            schema_editor.add_index(outcome, index)
 
 
 class Migration(migrations.Migration):
@@ -89,26 +124,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        *(migrations.RemoveIndex("outcome", name) for name in OLD_INDEXES),
-        # In the state only: on SQLite an AlterField would rebuild the table and lose its triggers.
-        migrations.SeparateDatabaseAndState(
-            database_operations=[migrations.RunPython(drop_indexes_of_keys, migrations.RunPython.noop)],
-            state_operations=[
-                migrations.AlterField("outcome", "api_key", models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="accounts.apikey")),
-                migrations.AlterField("outcome", "reported_by", models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to=settings.AUTH_USER_MODEL)),
-                migrations.AlterField("outcome", "app", models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="accounts.connectedapp")),
-                migrations.AlterField("outcome", "job", models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="outcomes", to="evolution.evolutionjob")),
-            ],
-        ),
-        migrations.AddIndex("outcome", models.Index(fields=["created_at"], name="outcome_newest")),
-        migrations.AddIndex("outcome", models.Index(fields=["playbook", "created_at"], name="outcome_of_playbook")),
-        migrations.AddIndex("outcome", models.Index(condition=models.Q(("status", "success"), _negated=True), fields=["playbook", "status", "created_at"], name="outcome_by_status")),
-        migrations.AddIndex("outcome", models.Index(condition=models.Q(("signal", "self_report"), _negated=True), fields=["playbook", "signal", "created_at"], name="outcome_by_signal")),
-        migrations.AddIndex("outcome", models.Index(fields=["version", "created_at"], name="outcome_of_version")),
-        migrations.AddIndex("outcome", models.Index(condition=models.Q(("job__isnull", False)), fields=["job"], name="outcome_of_job")),
-        migrations.AddIndex("outcome", models.Index(condition=models.Q(("app__isnull", False)), fields=["app"], name="outcome_of_app")),
-        migrations.AddIndex("outcome", models.Index(condition=models.Q(("processed_at", None)), fields=["playbook", "created_at"], name="outcome_unprocessed")),
-        migrations.AddIndex("outcome", models.Index(condition=models.Q(("set_aside_reason", ""), _negated=True), fields=["playbook", "created_at"], name="outcome_set_aside")),
+        ReplaceIndexes(),
         migrations.CreateModel(
             name="ReporterTally",
             fields=[
