@@ -84,15 +84,20 @@ def test_a_long_list_says_how_much_was_reported(
     assert "3 outcomes reported, newest first" in page
 
 
+def programs_of(form: Any) -> dict[str, str]:
+    """What the filter offers, with how each reads."""
+    return dict(form.fields["client"].choices)
+
+
 def test_the_filter_offers_each_program_once(alice: User, playbook: Playbook) -> None:
     for client in ("codex 0.9", "", "claude-code 2.1", "codex 0.9"):
         report_by(client, playbook, alice)
-    offered = dict(OutcomeFilter({}, playbook=playbook).fields["client"].choices)
+    offered = programs_of(OutcomeFilter({}, playbook=playbook))
     assert list(offered) == ["", "claude-code 2.1", "codex 0.9", "-"]
     found = OutcomeFilter({"client": "codex 0.9"}, playbook=playbook).rows()
     assert [row.client for row in found] == ["codex 0.9"] * 2
     nobody = OutcomeFilter({"client": "-"}, playbook=make_playbook(alice))
-    assert list(nobody.fields["client"].choices)[1:] == [("-", "Manual or unnamed")]
+    assert [*programs_of(nobody).items()][1:] == [("-", "Manual or unnamed")]
     assert not nobody.rows().exists()
 
 
