@@ -100,7 +100,7 @@ def test_a_version_that_was_taken_back_is_an_incident(staff: User, alice: User) 
     incident = Incident.objects.get()
     assert (incident.kind, incident.key) == (Kind.VERSION_TAKEN_BACK, str(trial.pk))
     (told,) = [message for message in mail.outbox if message.to == [staff.email]]
-    assert f"playbook {playbook.pk} was taken back" in told.body
+    assert f"playbook {playbook.pk} was reverted" in told.body
 
 
 @pytest.mark.parametrize(
