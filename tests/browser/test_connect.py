@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, BrowserContext, expect
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
@@ -37,16 +37,20 @@ def test_the_page_shows_an_mcp_call_within_three_seconds(
 
 
 def test_without_javascript_a_reload_shows_the_same(
-    browser: Browser, live_server: LiveServer, alice: User, log_in: Callable[[User], None]
+    context: BrowserContext,
+    browser: Browser,
+    live_server: LiveServer,
+    alice: User,
+    log_in: Callable[[User], None],
 ) -> None:
     log_in(alice)
-    context = browser.new_context(java_script_enabled=False)
-    context.add_cookies(browser.contexts[0].cookies())  # type: ignore[arg-type]  # what it gave out
-    page = context.new_page()
+    scriptless = browser.new_context(java_script_enabled=False)
+    scriptless.add_cookies(context.cookies())  # type: ignore[arg-type]  # what it gave out
+    page = scriptless.new_page()
     page.goto(f"{live_server.url}/connect")
     page.get_by_role("link", name="Codex").click()
     expect(page.get_by_role("heading", name="Codex")).to_be_visible()
     arrive(alice, tool="get_playbook")
     page.get_by_role("link", name="Refresh").click()
     expect(page.locator("#connection-status")).to_contain_text("claude-code 2.1 is connected")
-    context.close()
+    scriptless.close()
