@@ -35,7 +35,7 @@ def attempt(source: LoginSource = HERE, account: str = WHO) -> int:
     try:
         count_login_attempt(account=account, source=source)
     except RateLimited as refused:
-        return refused.retry_after
+        return int(refused.headers["Retry-After"])
     return 0
 
 
