@@ -153,7 +153,7 @@ def test_without_a_playbook_nothing_learns(alice: User) -> None:
 def test_a_starter_is_tried_and_never_taught(alice: User, db: None) -> None:
     starter = Playbook.objects.starters().first()
     starter = starter or Playbook.objects.create(name="A starter", source="starter")
-    with pytest.raises(NotFound, match="starter must be cloned"):
+    with pytest.raises(NotFound, match="clone a starter"):
         close(AgentSession.objects.create(user=alice, playbook=starter), alice)
 
 

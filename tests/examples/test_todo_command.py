@@ -115,7 +115,7 @@ def test_a_refusal_prints_the_platforms_message(
 ) -> None:
     ace = {"ACE_URL": live_url, "ACE_API_KEY": make_key(alice)[1]}
     nobodys = "00000000-0000-4000-8000-000000000000"
-    with pytest.raises(SystemExit, match="The platform refused.*No playbook with this id"):
+    with pytest.raises(SystemExit, match="The platform refused.*No playbook found with this ID"):
         run_program(monkeypatch, llm, "play", "--ace", interface, "--playbook", nobodys, **ace)
 
 

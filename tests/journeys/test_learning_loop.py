@@ -45,22 +45,22 @@ FORMULA = re.compile(
 )
 def platform(request: pytest.FixtureRequest) -> Iterator[tuple[Platform, FakeLLM | None]]:
     key = mint().token
+    # A trial would serve the first version to some.
+    no_trials = live_settings(TRIAL_MIN_TRAFFIC=1000)
     if request.param == "first start":  # from nothing, which takes 10 s of CPU
-        with running_platform(key, template="") as platform:
+        with running_platform(key, template="", **no_trials) as platform:
             yield platform, None
         return
     if request.param == "rules":
         with (
             without_sessions() as template,
-            running_platform(key, template=template) as p,
+            running_platform(key, template=template, **no_trials) as p,
         ):
             yield p, None
         return
     with FakeLLM() as llm:
         model = {"OPENAI_API_KEY": "test", "OPENAI_BASE_URL": llm.base_url}
-        # A trial would serve the first version to some.
-        model |= live_settings(TRIAL_MIN_TRAFFIC=1000)
-        with running_platform(key, **model) as platform:
+        with running_platform(key, **model, **no_trials) as platform:
             yield platform, llm
 
 

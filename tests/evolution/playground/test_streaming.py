@@ -143,7 +143,7 @@ def test_the_chat_of_another_is_not_found(
     other = Visitor(live_url, make_user(f"{who}@example.org", is_staff=who == "staff"))
     with other.ask(chat) as response:
         response.read()
-    assert (response.status_code, "No session with this id" in response.text) == (404, True)
+    assert (response.status_code, "No session found with this ID" in response.text) == (404, True)
     assert other.http.get(f"/playground/{chat.pk}").status_code == 404
     assert other.http.post(f"/playground/{chat.pk}/rate", data={}).status_code == 404
     assert llm.count() == 0
