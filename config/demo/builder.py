@@ -288,6 +288,8 @@ def _create_usage_records(
     """Record the model calls that an engine would make: one per reflection, one to curate."""
     key, now = draw.choice(keys), database_now()
     reflections = list(job.reflections.order_by("created_at", "outcome_id"))
+    for row in reflections:
+        row.content["reasoning"] = "Sample data: a model explains here how the task went."
     answers = {
         f"reflect:{row.outcome_id}": estimate_tokens(str(row.content)) for row in reflections
     }
@@ -298,7 +300,7 @@ def _create_usage_records(
     ]
     for row, record in zip(reflections, records, strict=False):
         row.tokens = record.total_tokens
-    Reflection.objects.bulk_update(reflections, ["tokens"])
+    Reflection.objects.bulk_update(reflections, ["tokens", "content"])
     UsageRecord.objects.bulk_create(records)
 
 
