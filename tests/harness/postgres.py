@@ -90,7 +90,7 @@ def temporary_cluster(address: str = "127.0.0.1") -> Iterator[str]:
             os.chown(folder, identity["user"], identity["group"])
         password = make_cluster(programs, folder, identity)
         with (folder / "data" / "pg_hba.conf").open("a") as rules:
-            rules.write(f"host all all {address}/24 scram-sha-256\n")
+            rules.write(f"host all all {address}/24 md5\n")
         with running(programs, folder, identity, address) as port:
             login = {"PGHOST": "127.0.0.1", "PGPORT": f"{port}", "PGPASSWORD": password}
             make = [str(programs / "createdb"), "--username=ace", "ace"]
