@@ -16,6 +16,8 @@ from playbooks.models import Arm, Delta, Playbook, PlaybookOwnedQuerySet, Trial,
 
 SEARCHED = 20_000
 """Outcomes that one search of their texts reads, newest first; DECISIONS.md has the cost."""
+USUAL = {"status": "success", "signal": "self_report"}
+"""The most frequent values, which Meta.indexes leave out: they are found without an index."""
 
 
 class OutcomeQuerySet(PlaybookOwnedQuerySet["Outcome"]):
@@ -26,10 +28,10 @@ class OutcomeQuerySet(PlaybookOwnedQuerySet["Outcome"]):
         rows = rows.filter(created_at__gte=oldest[0]) if oldest else rows
         return rows.filter(search_filter(words, "task_description", "notes", "ref"))
 
-    def with_value(self, field: str, value: str, *, usual: str) -> Self:
-        """Without the usual value, said twice: then SQLite uses the partial index of others."""
+    def with_value(self, field: str, value: str) -> Self:
+        """By a field of USUAL; SQLite uses a partial index only if the query has its condition."""
         rows = self.filter(**{field: value})
-        return rows if value == usual else rows.exclude(**{field: usual})
+        return rows if value == USUAL[field] else rows.exclude(**{field: USUAL[field]})
 
     def pending(self) -> Self:
         """Waiting for an evolution: neither processed, nor set aside, nor bound to a job."""
@@ -140,7 +142,7 @@ class Outcome(BaseModel):
                     condition=~Q((field, usual)),
                     name=f"outcome_by_{field}",
                 )
-                for field, usual in (("status", "success"), ("signal", "self_report"))
+                for field, usual in USUAL.items()
             ),
             # What a job has taken; a disconnected app; corrections by reference.
             models.Index(fields=("job",), condition=Q(job__isnull=False), name="outcome_of_job"),

@@ -200,7 +200,7 @@ class OutcomeFilter(EvidenceFilter):
             rows = Outcome.objects.filter(version=version) if version else rows.none()
         rows = filter_by_state(rows, self.chosen("status"))
         if signal := self.chosen("signal"):
-            rows = rows.with_value("signal", signal, usual=Outcome.Signal.SELF_REPORT)
+            rows = rows.with_value("signal", signal)
         if client := self.chosen("client"):
             name = "" if client == NO_CLIENT else client
             # Few clients report all the time: within its own days an index by date finds it.
@@ -224,4 +224,4 @@ def filter_by_state(rows: OutcomeQuerySet, state: str | None) -> OutcomeQuerySet
         return rows.filter(processed_at=None, set_aside_reason="")
     if state == "set_aside":
         return rows.exclude(set_aside_reason="")
-    return rows.with_value("status", state, usual=Outcome.Status.SUCCESS) if state else rows
+    return rows.with_value("status", state) if state else rows

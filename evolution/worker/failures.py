@@ -61,12 +61,12 @@ def _wait_after(error: TransientError | CredentialError, waits: int) -> timedelt
     if isinstance(error, CallHeldBack) or (is_refusal and seconds is not None):
         # No call was made: the circuit or the limit says when the next one may be; up to 5 s more,
         # so that jobs which wait for one thing spread out.
-        return timedelta(seconds=(seconds or 0) + random.uniform(0, 5))  # noqa: S311 - as above
+        return timedelta(seconds=(seconds or 0) + random.uniform(0, 5))  # noqa: S311 - jitter, no secret
     if not is_refusal:
         return max(backoff(waits), timedelta(0, seconds or 0))
     # 5 min doubling to 1 h: a person has to fix it.
     seconds = min(FIRST_REFUSAL_PAUSE * 2 ** min(waits, 10), MAX_REFUSAL_PAUSE)
-    return timedelta(seconds=seconds * random.uniform(1, 1.2))  # noqa: S311 - as above
+    return timedelta(seconds=seconds * random.uniform(1, 1.2))  # noqa: S311 - jitter, no secret
 
 
 def requeue_claimed(
