@@ -52,8 +52,8 @@ def parse() -> Options:
 
 
 def interfaces(options: Options) -> Any:
-    """Reading and reporting, beside an empty tool and the bare queries."""
-    return served(options, "door_requests", options.clients, options.processes, [])
+    """Reading and reporting, beside a bare MCP server and the bare queries."""
+    return served(options, "interface_requests", options.clients, options.processes, [])
 
 
 def lists(options: Options) -> Any:

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import pstats
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,9 +22,9 @@ from typing import Any
 
 from tests.harness.postgres import PostgresNotFound, temporary_cluster
 
-REVISION = "2026-07-28"
+LATEST, HANDSHAKE = REVISIONS = ("2026-07-28", "2025-11-25")
 META = {
-    "io.modelcontextprotocol/protocolVersion": REVISION,
+    "io.modelcontextprotocol/protocolVersion": LATEST,
     "io.modelcontextprotocol/clientInfo": {"name": "load", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
@@ -51,17 +52,52 @@ class Tally:
     errors: int = 0
 
 
-def tool_request(where: dict[str, Any], tool: str, arguments: dict[str, Any]) -> bytes:
-    params = {"name": tool, "arguments": arguments, "_meta": META}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    body = json.dumps(message).encode()
-    head = (
-        f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{where['port']}\r\n"
-        f"Authorization: Bearer {where['token']}\r\nContent-Type: application/json\r\n"
-        f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {REVISION}\r\n"
-        f"Mcp-Method: tools/call\r\nMcp-Name: {tool}\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
+def tool_request(
+    where: dict[str, Any], tool: str, arguments: dict[str, Any], revision: str = LATEST
+) -> bytes:
+    return mcp_request(where, "tools/call", {"name": tool, "arguments": arguments}, revision)
+
+
+def mcp_request(
+    where: dict[str, Any],
+    method: str,
+    params: dict[str, Any],
+    revision: str,
+    *,
+    path: str = "/mcp",
+    session: str = "",
+) -> bytes:
+    """A request in the form of `revision`; one with a handshake names neither tool nor client."""
+    headers = {
+        "Host": f"127.0.0.1:{where['port']}",
+        "Authorization": f"Bearer {where['token']}",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }
+    if revision == LATEST:
+        params = params | {"_meta": META}
+        headers |= {"Mcp-Method": method, "Mcp-Name": params["name"]}
+    headers |= {"MCP-Protocol-Version": revision} if method != "initialize" else {}
+    headers |= {"Mcp-Session-Id": session} if session else {}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    lines = [
+        f"{name}: {value}" for name, value in (headers | {"Content-Length": len(body)}).items()
+    ]
+    return "\r\n".join([f"POST {path} HTTP/1.1", *lines, "", ""]).encode() + body
+
+
+def open_mcp_session(where: dict[str, Any], path: str) -> str:
+    """The id of a session by the handshake's revision."""
+    hello = {
+        "protocolVersion": HANDSHAKE,
+        "capabilities": {},
+        "clientInfo": {"name": "load", "version": "1"},
+    }
+    request = mcp_request(where, "initialize", hello, HANDSHAKE, path=path)
+    with socket.create_connection(("127.0.0.1", where["port"])) as connected:
+        connected.sendall(request)
+        head = connected.recv(65536).decode("latin-1").lower()
+    return next(x.split(": ")[1] for x in head.splitlines() if x.startswith("mcp-session-id"))
 
 
 def mcp_requests(where: dict[str, Any]) -> dict[str, bytes]:
@@ -101,11 +137,17 @@ async def one_client(
 
 
 async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """Status and body, of a length that the head says or in chunks."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-    length = next(
-        int(line.split(":")[1]) for line in head.splitlines() if line.startswith("content-length:")
-    )
-    return int(head.split()[1]), await reader.readexactly(length)
+    status, lines = int(head.split()[1]), head.splitlines()
+    for line in lines:
+        if line.startswith("content-length:"):
+            return status, await reader.readexactly(int(line.split(":")[1]))
+    body = b""
+    while length := int(await reader.readuntil(b"\r\n"), 16):
+        body += (await reader.readexactly(length + 2))[:-2]
+    await reader.readexactly(2)
+    return status, body
 
 
 async def once(where: dict[str, Any], path: str) -> None:
@@ -149,7 +191,8 @@ def server(
         assert child.stdout is not None
         with child.stdout:
             try:
-                yield json.loads(child.stdout.readline()) | {"environment": environment}
+                where = json.loads(child.stdout.readline())
+                yield where | {"environment": environment, "processes": processes}
             finally:
                 child.terminate()
                 child.wait(30)

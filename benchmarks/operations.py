@@ -6,7 +6,17 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.mcp_load import once, percentile, read_answer, tool_request
+from benchmarks.mcp_load import (
+    HANDSHAKE,
+    LATEST,
+    REVISIONS,
+    mcp_request,
+    once,
+    open_mcp_session,
+    percentile,
+    read_answer,
+    tool_request,
+)
 
 ROUNDS = 3
 
@@ -39,19 +49,37 @@ def http(where: dict[str, Any], path: str, *, body: Any = None, cookie: bool = F
     return head.encode() + sent
 
 
-def door_requests(where: dict[str, Any]) -> dict[str, bytes]:
-    """Reading and reporting through each interface, the empty tool, and the bare queries."""
+def interface_requests(where: dict[str, Any]) -> dict[str, bytes]:
+    """Reading and reporting through each interface, and what each cannot cost less than."""
     pk = where["playbook_id"]
     report = {"task_description": "Make the build green", "outcome": "success"}
-    return {
+    found = {
         "bare query": http(where, f"/bare?pk={pk}"),
         "bare INSERT": http(where, f"/bare-insert?pk={pk}"),
-        "MCP, empty tool": tool_request(where, "empty", {}),
-        "MCP get_playbook": tool_request(where, "get_playbook", {"playbook_id": pk}),
-        "MCP report_outcome": tool_request(where, "report_outcome", {"playbook_id": pk} | report),
         "REST get_playbook": http(where, f"/api/v1/playbooks/{pk}"),
         "REST report_outcome": http(where, f"/api/v1/playbooks/{pk}/outcomes", body=report),
     }
+    read = {"playbook_id": pk}
+    for revision in REVISIONS:
+        found |= {
+            f"MCP {revision}, bare server as JSON": bare_call(where, revision, "/bare-json"),
+            f"MCP {revision} get_playbook": tool_request(where, "get_playbook", read, revision),
+            f"MCP {revision} report_outcome": tool_request(
+                where, "report_outcome", read | report, revision
+            ),
+        }
+        # A session belongs to one process: of two, the other would not know it.
+        if revision == LATEST or where["processes"] == 1:
+            found[f"MCP {revision}, bare server"] = bare_call(where, revision, "/bare-mcp")
+    return found
+
+
+def bare_call(where: dict[str, Any], revision: str, path: str) -> bytes:
+    """The call of a tool that does nothing, of a server of the SDK beside ours."""
+    has_session = revision == HANDSHAKE and path == "/bare-mcp"
+    session = open_mcp_session(where, path) if has_session else ""
+    params = {"name": "empty", "arguments": {}}
+    return mcp_request(where, "tools/call", params, revision, path=path, session=session)
 
 
 def list_requests(where: dict[str, Any]) -> dict[str, bytes]:

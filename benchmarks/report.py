@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import targets
+from benchmarks.mcp_load import REVISIONS
 from benchmarks.svg import svg_document, svg_text
 from benchmarks.targets import DATABASES
 from core.charts import Frame
@@ -17,12 +18,10 @@ DOCS = Path(__file__).parents[1] / "docs" / "engineering"
 PAGE, PICTURE = DOCS / "BENCHMARKS.md", DOCS / "benchmarks.svg"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 # What is a multiple of what, in the same run.
-RATIOS = {
-    "MCP get_playbook": "MCP, empty tool",
-    "MCP report_outcome": "MCP, empty tool",
-    "REST get_playbook": "bare query",
-    "REST report_outcome": "bare INSERT",
-    "MCP, empty tool": "bare query",
+RATIOS = {"REST get_playbook": "bare query", "REST report_outcome": "bare INSERT"} | {
+    f"MCP {revision} {tool}": f"MCP {revision}, bare server"
+    for revision in REVISIONS
+    for tool in ("get_playbook", "report_outcome")
 }
 BAR, GAP, TOP = 18, 6, 40
 MOST_GROWN = 3

@@ -13,30 +13,13 @@ from django.utils import timezone
 from accounts.browser_sessions.store import SessionStore
 from accounts.keys.api_keys import create_api_key
 from accounts.models import User
-from core.security.scopes import KEY_SCOPES, Principal, Scope
+from core.security.scopes import KEY_SCOPES, Principal
 from evolution.models import Outcome
-from mcp_bridge.tools.registry import READ_ONLY, tool
-from mcp_bridge.tools.results import ToolResult
 from playbooks.models import Playbook, Version
 from playbooks.services.creation import import_playbook
 
 BULLETS = 130  # about 20 KB
 PAGE = 50
-
-
-class Nothing(ToolResult):
-    """What the empty tool says."""
-
-    ok: bool = True
-
-
-def offer_empty_tool() -> None:
-    """A tool that does nothing: what the protocol, the key and our middleware cost alone."""
-
-    @tool("Empty", Scope.READ, READ_ONLY)
-    def empty(by: Principal) -> Nothing:
-        """Do nothing."""
-        return Nothing()
 
 
 def prepare(lists: list[int]) -> dict[str, Any]:

@@ -14,13 +14,29 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Any
 from urllib.parse import parse_qs
 
 import django
 import uvicorn
+from mcp.server.mcpserver import MCPServer
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+def bare_mcp(path: str, *, is_lean: bool) -> Any:
+    """The SDK's own server with a tool that does nothing, for everybody: what MCP costs alone."""
+    server = MCPServer("bare", log_level="ERROR")
+
+    @server.tool()
+    def empty() -> str:
+        """Do nothing."""
+        return "Done."
+
+    return server.streamable_http_app(
+        streamable_http_path=path, stateless_http=is_lean, json_response=is_lean
+    )
 
 
 class Bare:
@@ -31,6 +47,10 @@ class Bare:
         from mcp_bridge.protocol.db_threads import threads  # noqa: PLC0415 - likewise
 
         self.app, self.begin, self.run = app, begin, threads.run
+        self.mcp = {
+            "/bare-mcp": bare_mcp("/bare-mcp", is_lean=False),
+            "/bare-json": bare_mcp("/bare-json", is_lean=True),
+        }
         self.works = {
             "/bare": rows.read_bare,
             "/bare-insert": rows.insert_bare,
@@ -40,7 +60,14 @@ class Bare:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
-        if path == "/profile":
+        if scope["type"] == "lifespan":
+            async with AsyncExitStack() as stack:
+                for app in self.mcp.values():
+                    await stack.enter_async_context(app.router.lifespan_context(app))
+                await self.app(scope, receive, send)
+        elif path in self.mcp:
+            await self.mcp[path](scope, receive, send)
+        elif path == "/profile":
             self.begin()
             await PlainTextResponse("begun")(scope, receive, send)
         elif path in self.works:
@@ -119,7 +146,6 @@ def main(processes: int, lists: list[int], profile: str, host: str) -> None:
     from benchmarks import rows  # noqa: PLC0415 - likewise
 
     where = rows.prepare(lists)
-    rows.offer_empty_tool()
 
     connections.close_all()
     for one in connections.all():

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.mcp_load import REVISIONS
+
 Results = dict[str, Any]
 Figures = Iterator[tuple[str, float]]
 
@@ -63,16 +65,17 @@ def growth(results: Results) -> Figures:
         yield database, max(row["ratio"] for row in rows if row["database"] == database)
 
 
-EMPTY = "MCP, empty tool"
-READ, REPORT = "MCP get_playbook", "MCP report_outcome"
+def of_revision(revision: str) -> Iterator[Target]:
+    """Of a read and a report by this revision of MCP, over a tool of the SDK that does nothing."""
+    floor = f"MCP {revision}, bare server"
+    for tool, most, on_postgres in (("get_playbook", 1.4, 1.4), ("report_outcome", 2, 2.5)):
+        request = f"MCP {revision} {tool}"
+        name = f"MCP {revision} `{tool}` ÷ a bare server"
+        yield Target(name, most, interfaces(request, floor), most_on_postgres=on_postgres)
+
+
 TARGETS = [
-    Target("MCP `get_playbook` ÷ an empty tool", 1.4, interfaces(READ, EMPTY)),
-    Target(
-        "MCP `report_outcome` ÷ an empty tool",
-        2,
-        interfaces(REPORT, EMPTY),
-        most_on_postgres=2.5,
-    ),
+    *(target for revision in REVISIONS for target in of_revision(revision)),
     Target("page of outcomes, out of most ÷ out of fewest", 1.2, lists("page")),
     Target("REST list of outcomes, likewise", 1.2, lists("REST list")),
     Target("the call that grows most, at N rows ÷ N/100", 1.3, growth),

@@ -28,7 +28,7 @@ from starlette.types import ASGIApp
 from mcp_bridge.protocol.auth import RequestContext, principal_getter
 from mcp_bridge.protocol.client_activity import RequestActivity, record_activity, should_record
 from mcp_bridge.protocol.db_threads import threads
-from mcp_bridge.protocol.errors import describe_error
+from mcp_bridge.protocol.errors import RequestRefused, describe_error
 from mcp_bridge.request_guard import RequestGuard
 from mcp_bridge.tools.definitions import TOOLS
 
@@ -102,6 +102,8 @@ async def list_tools(
         raise MCPError(INVALID_PARAMS, "This cursor is not one of this list. Start without one.")
     try:
         by = await threads.run(principal_getter(context))
+    except RequestRefused:
+        raise
     except Exception as error:  # nothing unexpected may reach the client
         raise describe_error(context.method, error, context).as_error() from None
     return ListToolsResult(tools=[spec.tool for spec in TOOLS.values() if spec.scope in by.scopes])
@@ -126,6 +128,8 @@ async def call_tool(context: RequestContext, params: CallToolRequestParams) -> C
 
     try:
         return await threads.run(work)
+    except RequestRefused:
+        raise
     except Exception as error:  # nothing unexpected may reach the model
         return describe_error(spec.name, error, context).as_result()
 
@@ -161,14 +165,15 @@ def build_http_app(server: Server[str] | None = None, *, stateless: bool = True)
     (`stateless=False`). RequestGuard checks Host and Origin instead of the SDK: it supports the
     patterns of ALLOWED_HOSTS.
     """
-    app: ASGIApp = (server or build_server()).streamable_http_app(
+    server = server or build_server()
+    app: ASGIApp = server.streamable_http_app(
         stateless_http=stateless,
         json_response=stateless,
         max_request_body_size=settings.MAX_BODY_BYTES,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     return CORSMiddleware(
-        RequestGuard(app),
+        RequestGuard(app, server if stateless else None),
         allow_origins=settings.CORS_ALLOWED_ORIGINS,
         allow_methods=["POST"],
         allow_headers=["*"],

@@ -87,7 +87,8 @@ def _origin_of(connection: Connection) -> str:
 def principal_getter(context: RequestContext) -> Callable[[], Principal]:
     """A function that returns the caller; run it on a database thread.
 
-    Over HTTP the middleware has authenticated the request. On stdio the key is looked up at every
+    Over HTTP it is the request's Admission, which raises RequestRefused. On stdio the key is
+    looked up at every
     call, so that a revoked key is refused at the next one with InvalidCredential.
     """
     request, params, client = context.request, context.session.client_params, ""
@@ -99,5 +100,5 @@ def principal_getter(context: RequestContext) -> Callable[[], Principal]:
     if request is None:
         api_key = context.lifespan_context
         return lambda: principal_for_key(api_key).with_client(client)
-    principal: Principal = request.scope[PRINCIPAL_KEY].with_client(client)
-    return lambda: principal
+    admission: Callable[[], Principal] = request.scope[PRINCIPAL_KEY]
+    return lambda: admission().with_client(client)

@@ -3,11 +3,16 @@
 import logging
 import traceback
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, TextContent
 from pydantic import ValidationError
+from starlette.responses import JSONResponse
+from starlette.types import Scope
 
 from core.errors import AceError
 from core.sql.storage_errors import log_storage_error, storage_error
@@ -19,6 +24,32 @@ logger = logging.getLogger(__name__)
 REQUEST_ID_KEY = "ace.request_id"
 ERROR_META_KEY = "ace/error"
 MAX_PROBLEMS = 5
+
+
+class RequestRefused(Exception):
+    """An HTTP error instead of the protocol's response; with `rpc_code` in the form of JSON-RPC."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        *,
+        rpc_code: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.headers = status, code, headers
+        self.error = {"code": rpc_code or code, "message": message}
+        self.is_rpc = bool(rpc_code)
+
+    def response(self, scope: Scope) -> JSONResponse:
+        """The same JSON as REST errors, or an error of JSON-RPC."""
+        body: dict[str, Any] = {"error": self.error, "request_id": scope.get(REQUEST_ID_KEY, "-")}
+        if self.is_rpc:
+            body = {"jsonrpc": "2.0", "id": None, "error": self.error}
+        headers = {**self.headers, "Cache-Control": "no-store"}
+        return JSONResponse(body, status_code=self.status, headers=headers)
 
 
 @dataclass(frozen=True)

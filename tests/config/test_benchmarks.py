@@ -11,8 +11,8 @@ from benchmarks import pythons, report
 FIGURES = {"p50": 2.0, "p95": 3.0, "p99": 4.0, "calls_per_s": 500.0, "calls": 10, "errors": 0}
 AT = {"database": "SQLite", "processes": 1, "clients": 1}
 INTERFACES = [
-    AT | FIGURES | {"request": "MCP, empty tool"},
-    AT | FIGURES | {"request": "MCP get_playbook", "p50": 3.0, "errors": 2},
+    AT | FIGURES | {"request": "MCP 2026-07-28, bare server"},
+    AT | FIGURES | {"request": "MCP 2026-07-28 get_playbook", "p50": 3.0, "errors": 2},
 ]
 LISTS = [
     AT | FIGURES | {"request": f"{kind}, {size} outcomes"}
@@ -35,9 +35,10 @@ def test_the_figures_of_a_run_take_the_place_of_the_last_ones(page: Path) -> Non
     assert "old" not in text
     assert text.startswith("before")
     assert text.endswith("after\n")
-    assert "| MCP get_playbook (2 failed) | 3.0 | 3.0 | 4.0 | 500.0 | 1.5 MCP, empty tool |" in text
+    row = "| MCP 2026-07-28 get_playbook (2 failed) | 3.0 | 3.0 | 4.0 | 500.0 "
+    assert f"{row}| 1.5 MCP 2026-07-28, bare server |" in text
     assert "| SQLite | page | 2.0 | 2.0 | 1.00 |" in text
-    assert "MCP get_playbook" in report.PICTURE.read_text()
+    assert "MCP 2026-07-28 get_playbook" in report.PICTURE.read_text()
 
 
 def test_the_page_has_a_place_for_the_figures() -> None:
@@ -46,13 +47,11 @@ def test_the_page_has_a_place_for_the_figures() -> None:
 
 
 def test_the_targets_are_judged_by_the_figures_of_the_run() -> None:
-    slow = AT | FIGURES | {"request": "MCP report_outcome", "p50": 9.0}
+    slow = AT | FIGURES | {"request": "MCP 2026-07-28 report_outcome", "p50": 9.0}
     text = "\n".join(report.sections({"interfaces": [*INTERFACES, slow]}))
-    assert "| MCP `get_playbook` ÷ an empty tool | ≤ 1.40 × | ✗ 1.50 × | not measured |" in text
-    assert (
-        "| MCP `report_outcome` ÷ an empty tool | ≤ 2.00 × / 2.50 × | ✗ 4.50 × | not measured |"
-        in text
-    )
+    revision = "| MCP 2026-07-28"
+    assert f"{revision} `get_playbook` ÷ a bare server | ≤ 1.40 × | ✗ 1.50 × |" in text
+    assert f"{revision} `report_outcome` ÷ a bare server | ≤ 2.00 × / 2.50 × | ✗ 4.50 × |" in text
 
 
 def test_growth_is_judged_by_the_call_that_grows_most() -> None:
@@ -75,7 +74,7 @@ def test_failures_are_listed_and_unavailable_parts_are_no_failure() -> None:
     peers = {"one": {"does": "x", "failed": "no answer"}, "two": {"missing": "no Python"}}
     results: dict[str, Any] = {"interfaces": INTERFACES, "peers": peers, "broken": ["lists: gone"]}
     output = report.failures(results)
-    assert output == ["2 of MCP get_playbook (SQLite)", "one: no answer", "lists: gone"]
+    assert output == ["2 of MCP 2026-07-28 get_playbook (SQLite)", "one: no answer", "lists: gone"]
     assert "Not compared: two (no Python)." in report.of_peers(peers)
 
 

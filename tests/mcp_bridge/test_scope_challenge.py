@@ -13,9 +13,8 @@ from starlette.types import Scope as Connection
 
 from accounts.models import ConnectedApp, User
 from core.security.scopes import Principal, Scope
+from mcp_bridge import request_guard
 from mcp_bridge.protocol.auth import PRINCIPAL_KEY
-from mcp_bridge.protocol.client_activity import RequestActivity
-from mcp_bridge.request_guard import RequestGuard, RequestRefused
 from tests.harness.mcp_requests import Request as Message
 from tests.harness.mcp_requests import tool
 
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="no databa
 
 async def echo(scope: Connection, receive: Receive, send: Send) -> None:
     """Stands for the protocol: it receives the body unchanged."""
-    assert scope[PRINCIPAL_KEY].user
+    assert scope[PRINCIPAL_KEY]().user
     body = await Request(scope, receive).json()
     await JSONResponse(body)(scope, receive, send)
 
@@ -32,17 +31,12 @@ async def echo(scope: Connection, receive: Receive, send: Send) -> None:
 def post_as(user: User, scopes: set[Scope], message: Message, *, by_app: bool = True) -> Any:
     app = ConnectedApp(user=user) if by_app else None
     principal = Principal(user, frozenset(scopes), app=app)
-
-    async def known(scope: Connection, receive: Receive, send: Send) -> None:
-        try:
-            activity = RequestActivity(principal=principal)
-            await RequestGuard(echo).pass_on(scope, receive, send, activity)
-        except RequestRefused as refused:
-            await refused.response(scope)(scope, receive, send)
-
     method, params = message
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    return TestClient(known).post("/mcp", content=json.dumps(body))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(request_guard, "_authenticate", lambda token, scope: principal)
+        patch.setattr(request_guard, "should_record", lambda activity: False)
+        return TestClient(request_guard.RequestGuard(echo)).post("/mcp", content=json.dumps(body))
 
 
 @pytest.mark.parametrize(
