@@ -1,4 +1,4 @@
-"""Patterns of URLs, commands, credentials and instructions in machine-made text. Pure.
+"""URLs, commands, credentials and instructions in machine-made text (content_safety.toml). Pure.
 
 A pattern is no security boundary: a determined author can evade all of them. They lower the
 risk that one outcome's text becomes an instruction to every other agent.
@@ -7,8 +7,10 @@ risk that one outcome's text becomes an instruction to every other agent.
 import base64
 import binascii
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterable
+from pathlib import Path
 
 from core.text import normalize
 
@@ -16,115 +18,10 @@ URL, COMMAND, CREDENTIAL, INSTRUCTION = "url", "command", "credential", "instruc
 
 Hazard = tuple[str, str]  # (kind, the matched text)
 
-_TLD = (
-    "com|net|org|io|dev|app|co|ai|xyz|ru|cn|info|biz|top|site|online|link|click|example|test|onion"
-)
-_PROGRAM = (
-    "git|make|npm|npx|pnpm|yarn|pip3?|pipx|uv|poetry|cargo|go|gem|brew|apt|apt-get|yum|dnf|apk|"
-    "docker|podman|kubectl|helm|terraform|ansible|aws|gcloud|az|ssh|scp|rsync|curl|wget|nc|ncat|"
-    "netcat|telnet|bash|sh|zsh|fish|powershell|pwsh|cmd|sudo|su|doas|chmod|chown|rm|mv|cp|dd|mkfs|"
-    "kill|pkill|killall|systemctl|service|crontab|iptables|mount|find|xargs|sed|awk|grep|cat|tee|"
-    "echo|export|source|env|eval|exec|python3?|node|deno|ruby|perl|php|java|psql|mysql|sqlite3|"
-    "redis-cli|mongo|openssl|gpg|base64|tar|zip|unzip|pytest|ruff|mypy|tox|manage\\.py"
-)
-# Countries' and others, of which some end a file's name as well: an address only with a path.
-_TLD_WITH_PATH = (
-    "de|me|uk|fr|eu|us|ca|in|tv|to|gg|ly|cc|be|nl|es|it|ch|at|pl|jp|kr|br|au|se|no|su|ua|tk|ml|ga|"
-    "cf|gq|ws|pw|vip|icu|shop|store|live|cloud|tech|page|run|fun|pro"
-)
-_SENSITIVE = (
-    "secret|passw(?:or)?d|passphrase|credential|token|api[ _-]?key|private key|\\.env|cookie"
-)
-_LEAVE = (
-    r"ignore|disregard|forget|override|overrule|neglect|pay\s+no\s+attention\s+to"
-    r"|(?:do\s+not|don't|stop)\s+(?:follow|obey|heed)(?:ing)?"
-)
-
-PATTERNS: dict[str, tuple[str, ...]] = {
-    URL: (
-        r"\b[a-z][a-z0-9+.-]{1,20}://\S*",
-        r"\b(?:h[tx]{2}ps?|ftp)\s*:\s*/\s*/?\s*\S*",
-        r"\b(?:javascript|vbscript|mailto|data)\s*:\s*[^\s,;]*[/@(;,]\S*",
-        r"(?<![\w-])//[a-z0-9-]+\.[a-z0-9.-]+\S*",
-        r"\bwww\.\S+",
-        rf"(?<![\w.-])(?:[a-z0-9-]{{1,63}}\.){{1,8}}(?:{_TLD})\b(?!\.\w)[/:?#]?\S*",
-        rf"(?<![\w./-])(?:[a-z0-9-]{{1,63}}\.){{1,8}}(?:{_TLD_WITH_PATH})/\S*",
-        r"\w(?:\[\.\]|\(\.\)|\[dot\]|\(dot\)|\s+(?:dot|\.)\s+"
-        r"(?=(?:com|net|org|io|dev|xyz|ru|cn|info|biz|onion|example)\b))\w\S*",
-        r"\bcolon\s+slash\s+slash\b|\bfile\s*:\s*/\S*|\blocalhost:\d{2,5}\S*",
-        r"(?<!\S)\\\\[\w.-]+\\\S+",
-        r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]\d)\S*",
-        r"\[[0-9a-f]*:[0-9a-f:]+\](?::\d+)?\S*",
-        r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}",
-    ),
-    COMMAND: (
-        rf"[`'\"‘“$>#]\s*(?:sudo\s+)?(?:\./)?(?:{_PROGRAM})\s+[^`'\"\s][^`'\"]*",
-        rf"(?<![\w-])(?:{_PROGRAM})(?:\s+[\w./:=@~-]+){{0,4}}\s+--?[a-z][\w-]*",
-        r"\b(?:pip3?|npm|pnpm|yarn|brew|apt|apt-get|gem|cargo)\s+(?:install|run|exec|add|publish)\b",
-        r"\bgit\s+(?:push|clone|reset|clean|config|checkout|commit|pull|rebase)\b",
-        r"\b(?:sudo|curl|wget|npx|kubectl|netcat|powershell|pwsh)\s+\S+",
-        r"\bchmod\s+(?:\d{3}|[ugoa]*\+)\S*",
-        r"\|\s*(?:ba|z)?sh\b|\|\s*(?:python3?|perl|node|ruby|php)\b",
-        r"\$\([a-z][^)]*\)?|\$\{[A-Za-z_]\w*[^}]*\}|\$[A-Z][A-Z_]{2,}\b",
-        r"&&\s*\w+|;\s*(?:rm|curl|wget|sh|bash)\b|2>&1|>>?\s*[/~]\S+|/dev/(?:tcp|udp)\S*",
-        r"\b(?:eval|exec)\s*\(\s*[^)\s]\S*|\bos\.(?:system|popen)\b|\bsubprocess\.\w+|__import__",
-        r"\b(?:invoke-expression|iex|invoke-webrequest|iwr|start-process|remove-item)\b",
-        r"\bnpm\s+(?:i|ci)\s+\S+|\bdocker\s+(?:run|exec|pull)\b|\b(?:del|rd|rmdir)\s+/[a-z]\b",
-        r"\b(?:ba|z)?sh\s+[\w./-]+\.sh\b|\bpython3?\s+[\w./-]+\.py\b|:\(\)\s*\{",
-        r"\b(?:run|execute|source|launch|start|call)\s+[\w./-]*\.(?:sh|ps1|bat|exe|cmd)\b",
-    ),
-    CREDENTIAL: (
-        r"\b(?:ace|sk|rk|pk)[_-](?:live|test|proj|ant|or)?[_-]?[A-Za-z0-9_-]{12,}",
-        r"\b(?:gh[pousr]|github_pat|glpat|hf|npm|pypi|whsec|shpat|dop_v1)[_-][A-Za-z0-9_-]{10,}",
-        r"\b(?:AKIA|ASIA)[0-9A-Z]{12,}|\bAIza[\w-]{20,}|\bxox[abeprs]-[\w-]{8,}",
-        r"\bSG\.[\w-]{10,}\.[\w-]{10,}|\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?",
-        r"-----BEGIN[^-]*-----|\bBEGIN [A-Z ]*PRIVATE KEY\b",
-        r"(?<![\w.])\d{12,19}(?![\w.])",
-        r"\bbearer\s+[\w.~+/=-]{12,}|\bbasic\s+[A-Za-z0-9+/=]{12,}",
-        rf"\b(?:{_SENSITIVE})s?\s*(?:is|are|=|:|=>)+\s*[\"'`]?(?=\S*[\d!#$%^&*_-])[^\s\"'`]{{6,}}",
-        r"\b[0-9a-f]{32,}\b",
-        r"(?i:(?:\b|_)(?:api_?key|access_?token|secret|passw(?:or)?d|passcode|pwd?)"
-        r"\s*(?:is|to|=|:)+\s*[\"'`]?(?=\S*\d)(?=\S*[a-z])[^\s\"'`]{8,})",
-    ),
-    INSTRUCTION: (
-        rf"\b(?:{_LEAVE})\b.{{0,40}}\b(?:previous|prior|above|earlier"
-        r"|other|all|every|your|these|those)\b.{0,30}\b(?:instruction|rule|advice|guidance|bullet"
-        r"|prompt|polic|playbook|safe|message|context)\w*",
-        rf"\b(?:{_LEAVE})\b.{{0,40}}\b(?:instruction|rule|guidance|prompt|polic|playbook)\w*\b"
-        r".{0,20}\b(?:above|before|earlier|previously|you\s+(?:know|were|have|got))\b",
-        r"\bforget\s+everything\b|\bnew\s+(?:system\s+)?instructions?\s*:",
-        r"\bfrom\s+now\s+on,?\s+(?:you|always|never|only|answer|respond|act|obey)\b",
-        # The same in other languages; accents are gone by now.
-        r"\bignor\w*\b.{0,40}\b(?:anterior|precedent|previ[ao]s|vorherig|obig|bisherig|fruher"
-        r"|eerder|instruccion|instruco|istruzion|anweisung)\w*",
-        r"\b(?:игнориру|забуд)\w*.{0,40}\b(?:предыдущ|инструкц|правил|указан)\w*",
-        r"(?:忽略|无视|無視|忘记|忘記).{0,12}(?:指令|指示|规则|規則|说明|提示)|(?:指示|命令|ルール).{0,8}無視",
-        r"\b(?:system|developer)\s+(?:prompt|message|instruction)s?\b",
-        r"\byou\s+are\s+(?:now|no\s+longer)\b|\bjail\s*break|\bdeveloper\s+mode\b",
-        r"\b(?:do\s+not|don't|never|without)\s+(?:tell|inform|mention|notify|ask|alert|report)\w*"
-        r"\b.{0,30}\b(?:user|operator|human|owner|person|anyone|anybody|staff|developer"
-        r"|reviewer|maintainer|team)s?\b",
-        r"\b(?:hide|conceal|keep)\s+(?:this|that|it|these|your)\b.{0,30}\bfrom\s+(?:the\s+|your\s+)?"
-        r"(?:user|operator|human|owner|reviewer|person|anyone|staff|developer|team)s?\b",
-        r"\bskip\w*\b.{0,30}\b(?:code\s+reviews?|security|approvals?|tls|ssl|certificates?|auth\w*"
-        r"|2fa|mfa|audit\w*)\b",
-        r"\b(?:turn|switch)\s+(?:\w+\s+){0,3}(?:security|auth\w*|verification|audit\w*|safety|sandbox"
-        r"|permissions?|firewall|2fa|mfa)\s+off\b",
-        r"(?<!\w)(?:id_(?:rsa|dsa|ecdsa|ed25519)\b|/etc/(?:passwd|shadow|sudoers)\b|~?/?\.ssh/"
-        r"|\.aws/credentials|\.netrc\b|\.pgpass\b)",
-        r"(?:\\x[0-9a-f]{2}){4}|(?:\\u[0-9a-f]{4}){4}|(?:%[0-9a-f]{2}){4}|(?:&#x?[0-9a-f]{2,6};){4}",
-        rf"\b(?:send|post|upload|forward|leak|e-?mail|transmit|exfiltrate|print|reveal|paste|include"
-        rf"|append|share)\w*\b.{{0,60}}(?:(?<!\w)(?:{_SENSITIVE})s?\b|environment\s+variable|os\.environ"
-        r"|customer\s+data|instructions\b)",
-        r"\bexfiltrat\w*",
-        r"\b(?:disable|bypass|turn\s+off|circumvent|switch\s+off)\w*\b.{0,40}\b(?:security|auth\w*"
-        r"|verification|audit\w*|safety|guardrail|sandbox|permission|firewall|2fa|mfa|tls|ssl"
-        r"|certificate)\w*|--no-verify\b",
-        r"\balways\s+(?:approve|grant|report\s+success|answer\s+yes|trust)\b",
-        r"<\|?/?(?:im_start|im_end|system|assistant|user|instructions?|endoftext|tool)\b[^>]*>?",
-        r"\[/?(?:INST|SYS)\]|(?<!#)#{2,}\s*(?:system|instruction)",
-        r"\b(?:important|attention|note\s+to)\s+(?:ai|assistant|agent|model|llm|claude|gpt)s?\b",
-    ),
+_FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+PATTERNS: dict[str, list[str]] = {
+    kind: [re.sub("@([A-Z_]+)@", lambda name: _FILE["words"][name[1]], one) for one in patterns]
+    for kind, patterns in _FILE["patterns"].items()
 }
 _CASED = {CREDENTIAL}
 _CAPITAL = re.compile(r"(?<!\\)[A-Z]")
