@@ -17,6 +17,7 @@ from evolution.sessions.validation import NewMessage
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook, ReviewItem
 from playbooks.services import creation as playbooks
+from playbooks.services.editing import edit_playbook
 from playbooks.services.loading import version_of
 from playbooks.services.publishing import Publication, judge_deltas, publish_deltas
 
@@ -70,6 +71,13 @@ def text_of_playbook(playbook: Playbook) -> str:
 def publish(playbook: Playbook, **judged: Any) -> Publication:
     """Judge and publish in the caller's transaction."""
     return publish_deltas(partial(judge_deltas, playbook=playbook, **judged), playbook=playbook)
+
+
+def add_bullet(playbook: Playbook, text: str = "Later advice.") -> None:
+    """By hand, in a version that can be rolled back."""
+    assert playbook.owner is not None
+    by = Principal.of(playbook.owner)
+    edit_playbook(playbook=playbook, by=by, operations=[Operation("ADD", content=text)])
 
 
 def make_review_item(playbook: Playbook, text: str) -> ReviewItem:

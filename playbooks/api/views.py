@@ -291,7 +291,10 @@ class VersionViewSet(BasePlaybookViewSet):
 
     @operation(Scope.WRITE, {201: s.VersionSerializer}, once=True)
     def rollback_playbook(self, pk: UUID, number: int) -> Version:
-        """Make an older version current again, as a new version; nothing is deleted."""
+        """Make an older version current again, as a new version; nothing is deleted.
+
+        409 when the current version already has its text.
+        """
         playbook = self.own_playbook(pk)
         return rollback_playbook(playbook=playbook, by=self.principal, number=number)
 

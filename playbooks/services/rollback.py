@@ -38,12 +38,15 @@ def rollback_playbook(*, playbook: Playbook, by: Principal, number: int) -> Vers
     """A new version whose bullets read as at version `number`; votes and numbers go on.
 
     Bullets made later are retired, those retired or merged since are active again under their
-    own ids. Raises NotFound for the version, Conflict as `edit_playbook` does.
+    own ids. Raises NotFound for the version, Conflict as `edit_playbook` does, and when the
+    current version has the same text.
     """
     with transaction.atomic():
         lock_to_publish(playbook)
         require_editable(playbook, by)
         version = version_of(playbook, number)
+        if version.text_hash == version_of(playbook, None).text_hash:
+            raise Conflict("Nothing to roll back: the current version already has this text.")
         loaded = load_state(playbook)
         then = bullets_from_snapshots(loaded.state, snapshots_at(playbook, version.number))
         made = _publish(playbook, loaded, then, by, f"Rolled back to version {number}.")

@@ -29,7 +29,7 @@ from playbooks.services import creation as playbooks
 from playbooks.services.editing import edit_playbook
 from playbooks.services.rollback import rollback_playbook
 from playbooks.services.settings import archive_playbook, restore_playbook, update_playbook
-from tests.factories import PASSWORD, make_key, make_outcome, make_playbook
+from tests.factories import PASSWORD, add_bullet, make_key, make_outcome, make_playbook
 
 CANARY = "canary-7f3a"
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,6 +74,11 @@ def redriven(playbook: Playbook, by: Principal) -> Any:
     return redrive_outcomes(playbook=playbook, by=by, outcome_ids=[outcome.pk])
 
 
+def rolled_back(playbook: Playbook, by: Principal) -> Any:
+    add_bullet(playbook)
+    return rollback_playbook(playbook=playbook, by=by, number=1)
+
+
 VERBS: dict[str, Callable[[Playbook, Principal], Any]] = {
     "create_playbook": lambda p, by: playbooks.create_playbook(by=by, name=CANARY),
     "import_playbook": lambda p, by: make_playbook(by.user, name=CANARY),
@@ -82,7 +87,7 @@ VERBS: dict[str, Callable[[Playbook, Principal], Any]] = {
     "archive_playbook": lambda p, by: archive_playbook(playbook=p, by=by),
     "restore_playbook": lambda p, by: restore_playbook(playbook=p, by=by),
     "edit_playbook": edit,
-    "rollback_playbook": lambda p, by: rollback_playbook(playbook=p, by=by, number=1),
+    "rollback_playbook": rolled_back,
     "trigger_evolution": triggered,
     "cancel_evolution": cancelled,
     "retry_evolution": lambda p, by: retry_evolution(job=cancelled(p, by), by=by),

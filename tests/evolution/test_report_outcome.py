@@ -13,9 +13,8 @@ from evolution.models import EvolutionJob, Outcome
 from evolution.outcomes.reporting import RecordedOutcome, report_outcome
 from playbooks.models import Playbook
 from playbooks.services.reading import read_playbook
-from playbooks.services.rollback import rollback_playbook
 from playbooks.services.settings import archive_playbook
-from tests.factories import make_playbook
+from tests.factories import add_bullet, make_playbook
 
 pytestmark = pytest.mark.postgres
 
@@ -49,7 +48,7 @@ def test_a_serving_ties_the_report_to_the_version_that_was_read(
     playbook: Playbook, alice: User
 ) -> None:
     reading = read_playbook(playbook=playbook, by=Principal.of(alice))
-    rollback_playbook(playbook=playbook, by=Principal.of(alice), number=1)
+    add_bullet(playbook)
     outcome = report(playbook, alice, serving_id=reading.serving_id).outcome
     assert (outcome.version.number, outcome.version_assumed) == (1, False)
 

@@ -21,9 +21,8 @@ from evolution.sessions.recording import (
 from evolution.sessions.validation import NewMessage
 from playbooks.models import Playbook
 from playbooks.services.reading import read_playbook
-from playbooks.services.rollback import rollback_playbook
 from playbooks.services.settings import archive_playbook
-from tests.factories import make_playbook, make_session
+from tests.factories import add_bullet, make_playbook, make_session
 
 CHAT = (("system", "Use the playbook."), ("user", "Fix the build"), ("assistant", "[str-00001]"))
 
@@ -37,7 +36,7 @@ def close(session: AgentSession, by: User, **report: object) -> RecordedOutcome:
 
 def test_a_session_keeps_the_version_that_it_began_with(playbook: Playbook, alice: User) -> None:
     session = make_session(alice, playbook)
-    rollback_playbook(playbook=playbook, by=Principal.of(alice), number=1)
+    add_bullet(playbook)
     outcome = close(session, alice, task_description="Fix it").outcome
     assert outcome is not None
     assert (outcome.version.number, outcome.version_assumed) == (1, False)
@@ -48,7 +47,7 @@ def test_an_old_version_is_opened_by_number_or_by_its_serving(
 ) -> None:
     by = Principal.of(alice)
     reading = read_playbook(playbook=playbook, by=by)
-    rollback_playbook(playbook=playbook, by=by, number=1)
+    add_bullet(playbook)
     by_number = open_session(by=by, playbook=playbook, version=1)
     by_serving = open_session(by=by, playbook=playbook, serving_id=reading.serving_id)
     assert by_number.version == by_serving.version != playbook.current_version

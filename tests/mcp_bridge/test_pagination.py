@@ -11,8 +11,7 @@ from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob
 from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook
-from playbooks.services.rollback import rollback_playbook
-from tests.factories import make_key, make_outcome, make_playbook
+from tests.factories import add_bullet, make_key, make_outcome, make_playbook
 from tests.harness.live_server import Agent
 from tests.harness.mcp_requests import Target, on_tools, tool
 from tests.harness.raw_mcp import REVISIONS, call_rpc
@@ -50,8 +49,8 @@ def test_versions_and_evolutions_are_paginated(
     agent: Agent, alice: User, job: EvolutionJob
 ) -> None:
     playbook, by = job.playbook, Principal.of(alice)
-    for _ in range(2):
-        rollback_playbook(playbook=playbook, by=by, number=1)
+    for text in ("One.", "Two."):
+        add_bullet(playbook, text)
     EvolutionJob.objects.update(status="failed", error_message="The quota is gone.")
     trigger_evolution(playbook=playbook, by=by)
     pk = str(playbook.pk)
@@ -115,6 +114,7 @@ def test_every_result_has_the_properties_of_its_type(
     live_url: str, alice: User, job: EvolutionJob
 ) -> None:
     key, playbook = make_key(alice)[1], job.playbook
+    add_bullet(playbook)
     requests = [tool("list_playbooks"), tool("create_playbook", name="New")]
     requests += [*on_tools(Target(str(playbook.pk), playbook.name, str(job.pk)))]
     assert {params["name"] for _method, params in requests} == set(TOOLS)

@@ -12,7 +12,7 @@ from evolution.models import EvolutionJob, Outcome
 from evolution.worker.tasks import run_evolution
 from playbooks.models import Playbook
 from playbooks.starters.loader import load_starters
-from tests.factories import make_outcome, make_playbook
+from tests.factories import add_bullet, make_outcome, make_playbook
 from tests.harness.live_server import Agent, text_of
 
 NO_PLAYBOOK = (
@@ -172,6 +172,7 @@ def test_a_starter_can_be_read_and_cloned_but_not_reported_on(agent: Agent) -> N
 
 
 def test_a_rollback_publishes_the_old_text_again(agent: Agent, playbook: Playbook) -> None:
+    add_bullet(playbook)
     answer = agent.ask("rollback_playbook", playbook_id=str(playbook.pk), version=1)
     assert answer["id"] == str(playbook.pk)
     listed = agent.ask("list_versions", playbook_id=str(playbook.pk), limit=100)

@@ -12,7 +12,7 @@ from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob, Outcome
 from playbooks.models import Delta, Playbook, Version
 from playbooks.services.settings import archive_playbook
-from tests.factories import make_outcome, make_playbook
+from tests.factories import add_bullet, make_outcome, make_playbook
 from tests.harness.interfaces import Answer, Interface, open_interfaces
 from tests.harness.live_server import live_url
 
@@ -48,7 +48,12 @@ def report_then_trigger(interface: Interface, playbook: Playbook) -> list[Answer
 
 
 def roll_back(interface: Interface, playbook: Playbook) -> list[Answer]:
-    return [interface.rollback_playbook(playbook, 1)]
+    add_bullet(playbook)
+    done = interface.rollback_playbook(playbook, 1)
+    again = interface.rollback_playbook(playbook, 1)
+    assert again.kind == "conflict"
+    assert "Nothing to roll back" in again.text
+    return [done]
 
 
 @pytest.mark.parametrize("act", [report_then_trigger, roll_back])
@@ -90,6 +95,7 @@ def everything(interface: Interface, playbook: Playbook, job: EvolutionJob) -> d
 
 @pytest.fixture
 def job(live_url: str, playbook: Playbook, alice: User) -> EvolutionJob:
+    add_bullet(playbook)
     make_outcome(playbook, alice)
     return trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
 

@@ -1,6 +1,7 @@
 """A person's edit: versions, rejections, replay, and what is written."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from uuid import uuid4
 
 import pytest
@@ -177,9 +178,11 @@ def test_whatever_people_send_versions_replay_byte_for_byte(
     playbook = make_playbook(alice)
     for batch in (first, second):
         edit(playbook, *(op for op in batch if not op.outcome_ids), Operation("FOO"))
-    rollback_playbook(playbook=playbook, by=Principal.of(alice), number=1)
+    with suppress(Conflict):
+        rollback_playbook(playbook=playbook, by=Principal.of(alice), number=1)
     edit(playbook, *(op for op in second if not op.outcome_ids), Operation("FOO"))
-    rollback_playbook(playbook=playbook, by=Principal.of(alice), number=1)
+    with suppress(Conflict):
+        rollback_playbook(playbook=playbook, by=Principal.of(alice), number=1)
     numbers = list(playbook.versions.order_by("number").values_list("number", flat=True))
     assert numbers == list(range(1, len(numbers) + 1))
     assert verify_playbook(playbook) == []

@@ -3,7 +3,7 @@
 import pytest
 
 from accounts.models import User
-from core.errors import NotFound
+from core.errors import Conflict, NotFound
 from core.security.scopes import Principal
 from playbooks.document.operations import Operation
 from playbooks.document.text import parse
@@ -116,10 +116,13 @@ def test_bullets_that_swapped_their_texts_swap_back(playbook: Playbook) -> None:
     assert verify_playbook(playbook) == []
 
 
-def test_rolling_back_to_the_current_version_changes_nothing(playbook: Playbook) -> None:
-    before = text_of(playbook)
-    version = roll_back(playbook, 1)
-    assert (version.number, version.text) == (2, before)
+def test_a_version_with_the_current_text_is_not_rolled_back_to(playbook: Playbook) -> None:
+    edit(playbook, Operation("ADD", content="Newer."))
+    edit(playbook, Operation("REMOVE", id="misc-00004"))
+    for number in (1, 3):
+        with pytest.raises(Conflict, match="Nothing to roll back"):
+            roll_back(playbook, number)
+    assert playbook.versions.count() == 3
 
 
 @pytest.mark.parametrize("number", [0, -1, 2, 10**12])
