@@ -203,7 +203,7 @@ class Migration(migrations.Migration):
             name='Incident',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('provider_down', 'Provider Down'), ('queue_old', 'Queue Old'), ('jobs_stuck', 'Jobs Stuck'), ('evolutions_failed', 'Evolutions Failed'), ('version_taken_back', 'Version Taken Back'), ('spend_jumped', 'Spend Jumped'), ('webhooks_failed', 'Webhooks Failed')], max_length=30)),
+                ('kind', models.CharField(choices=[('provider_down', 'Provider Down'), ('queue_old', 'Queue Old'), ('jobs_stuck', 'Jobs Stuck'), ('evolutions_failed', 'Evolutions Failed'), ('version_taken_back', 'Version Reverted'), ('spend_jumped', 'Spend Jumped'), ('webhooks_failed', 'Webhooks Failed')], max_length=30)),
                 ('key', models.CharField(help_text='which one of its kind', max_length=100)),
                 ('text', models.CharField(max_length=300)),
                 ('opened_at', models.DateTimeField(default=django.utils.timezone.now)),

@@ -76,7 +76,7 @@ class Incident(models.Model):
         QUEUE_OLD = "queue_old"
         JOBS_STUCK = "jobs_stuck"
         EVOLUTIONS_FAILED = "evolutions_failed"
-        VERSION_TAKEN_BACK = "version_taken_back"
+        VERSION_TAKEN_BACK = "version_taken_back", "Version Reverted"
         SPEND_JUMPED = "spend_jumped"
         WEBHOOKS_FAILED = "webhooks_failed"
 

@@ -68,7 +68,7 @@ class Migration(migrations.Migration):
                 ('refined_to', models.PositiveIntegerField(default=1, help_text='bullets with smaller numbers were compared with each other')),
                 ('token_budget', models.PositiveIntegerField(default=16000)),
                 ('review_policy', models.CharField(choices=[('risky', 'Risky'), ('all', 'All'), ('none', 'None')], default='risky', help_text='which machine-made texts need review', max_length=5)),
-                ('trial_policy', models.CharField(choices=[('act', 'Take back a harmful version'), ('tell', 'Only tell me'), ('off', 'No trials')], db_default='act', default='act', max_length=4)),
+                ('trial_policy', models.CharField(choices=[('act', 'Revert a harmful version'), ('tell', 'Only email me'), ('off', 'No trials')], db_default='act', default='act', max_length=4)),
                 ('outcome_threshold', models.PositiveIntegerField(blank=True, null=True)),
                 ('time_threshold_hours', models.PositiveIntegerField(blank=True, null=True)),
                 ('starter_file', models.CharField(blank=True, help_text='file that it follows', max_length=60)),

@@ -127,8 +127,8 @@ class ReviewPolicy(models.TextChoices):
 class TrialPolicy(models.TextChoices):
     """Whether new versions are tried against the one before, and what follows from harm."""
 
-    ACT = "act", "Take back a harmful version"
-    TELL = "tell", "Only tell me"
+    ACT = "act", "Revert a harmful version"
+    TELL = "tell", "Only email me"
     OFF = "off", "No trials"
 
 
