@@ -1,5 +1,7 @@
 """Pages of playbooks: create, import, export, edit, settings, clone, roll back."""
 
+import re
+
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
@@ -108,6 +110,16 @@ def test_a_starter_is_cloned_and_cannot_be_changed(owner: Client, alice: User) -
     assert edit(owner, starter, change="ADD", content="Mine.") == 404
     response = owner.post(f"{starter.get_absolute_url()}/clone")
     assert response["Location"] == alice.playbooks.get().get_absolute_url()
+
+
+def test_every_link_of_a_starters_pages_leads_somewhere(owner: Client, admin_page: Client) -> None:
+    load_starters()
+    one = Playbook.objects.starters()[0].get_absolute_url()
+    for browser in (owner, admin_page):
+        pages = (browser.get(page).content.decode() for page in (one, f"{one}/bullets/str-00001"))
+        links = {link for page in pages for link in re.findall(r'href="(/playbooks/[^"#?]*)', page)}
+        assert f"{one}/bullets/str-00001" in links
+        assert {link: browser.get(link).status_code for link in links} == dict.fromkeys(links, 200)
 
 
 def test_a_rollback_shows_what_would_change_and_then_does(owner: Client, alice: User) -> None:
