@@ -23,7 +23,7 @@ from evolution.models import AgentSession, SessionMessage
 from evolution.outcomes.reporting import RecordedOutcome
 from evolution.sessions.recording import SessionReport, close_session, delete_session
 from evolution.web.forms import CloseForm
-from evolution.web.views import reflection_context, report_message
+from evolution.web.outcome_views import reflection_context, report_message
 from playbooks.models import Playbook
 from playbooks.web.lookups import fetch_own_playbook
 

@@ -5,20 +5,22 @@ from django.views.generic import RedirectView
 
 from evolution.web import (
     evidence_views,
+    evolution_views,
     inbox_views,
+    outcome_views,
+    overview_views,
     playground_views,
     session_views,
-    views,
 )
 
 PLAYBOOK = "playbooks/<uuid:pk>"
 urlpatterns: list[URLPattern] = [
-    path("overview", views.overview, name="overview"),
-    path(f"{PLAYBOOK}/overview", views.playbook_overview, name="playbook_overview"),
-    path(f"{PLAYBOOK}/outcomes", views.outcomes, name="outcomes"),
-    path(f"{PLAYBOOK}/outcomes/new", views.report, name="report_outcome"),
-    path(f"{PLAYBOOK}/outcomes/<uuid:outcome>", views.outcome, name="outcome"),
-    path(f"{PLAYBOOK}/evolutions", views.evolutions, name="evolutions"),
+    path("overview", overview_views.overview, name="overview"),
+    path(f"{PLAYBOOK}/overview", overview_views.playbook_overview, name="playbook_overview"),
+    path(f"{PLAYBOOK}/outcomes", outcome_views.outcomes, name="outcomes"),
+    path(f"{PLAYBOOK}/outcomes/new", outcome_views.report, name="report_outcome"),
+    path(f"{PLAYBOOK}/outcomes/<uuid:outcome>", outcome_views.outcome, name="outcome"),
+    path(f"{PLAYBOOK}/evolutions", evolution_views.evolutions, name="evolutions"),
     path(f"{PLAYBOOK}/evidence", evidence_views.evidence, name="evidence"),
     path(f"{PLAYBOOK}/ledger", evidence_views.ledger, name="ledger"),
     path(f"{PLAYBOOK}/trials", evidence_views.start, name="start_trial"),
@@ -46,7 +48,7 @@ urlpatterns: list[URLPattern] = [
     path("sessions/<uuid:pk>", session_views.session, name="session"),
     path("sessions/<uuid:pk>/close", session_views.close, name="close_session"),
     path("sessions/<uuid:pk>/delete", session_views.delete, name="delete_session"),
-    path("evolutions/<uuid:pk>", views.job, name="evolution"),
-    path("evolutions/<uuid:pk>/cancel", views.cancel, name="cancel_evolution"),
-    path("evolutions/<uuid:pk>/retry", views.retry, name="retry_evolution"),
+    path("evolutions/<uuid:pk>", evolution_views.job, name="evolution"),
+    path("evolutions/<uuid:pk>/cancel", evolution_views.cancel, name="cancel_evolution"),
+    path("evolutions/<uuid:pk>/retry", evolution_views.retry, name="retry_evolution"),
 ]

@@ -77,7 +77,7 @@ def test_pages_of_a_list_keep_the_filter(owner: Client, alice: User, playbook: P
 def test_a_long_list_says_how_much_was_reported(
     owner: Client, alice: User, playbook: Playbook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evolution.web.views.PAGE_SIZE", 2)
+    monkeypatch.setattr("evolution.web.outcome_views.PAGE_SIZE", 2)
     for _ in range(3):
         make_outcome(playbook, alice)
     page = owner.get(f"{playbook.get_absolute_url()}/outcomes").content.decode()
