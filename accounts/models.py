@@ -79,9 +79,9 @@ class ApiKeyQuerySet(OwnedQuerySet["ApiKey"]):
             models.Q(expires_at=None) | models.Q(expires_at__gt=moment)
         )
 
-    def counted_for(self, user: User) -> "ApiKeyQuerySet":
+    def counted_for(self, user: User, *, now: Param | None = None) -> "ApiKeyQuerySet":
         """The user's keys that count against the plan: of a rotated key only its replacement."""
-        return self.usable().filter(user=user, apikey=None)
+        return self.usable(now=now).filter(user=user.pk, apikey=None)
 
 
 class ApiKey(BaseModel):

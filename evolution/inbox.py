@@ -4,7 +4,7 @@ Suggestions to review, evolutions that failed or wait for the user, versions tha
 and keys that expire. Their rows are the truth; a user's settings keep what they dismissed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,21 +13,24 @@ from uuid import UUID
 from django.conf import settings
 from django.core.cache import cache
 from django.db import transaction
-from django.db.models import CharField, Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models import CharField, DateTimeField, Exists, F, OuterRef, Q, QuerySet, Value
 from django.utils import timezone
 
 from accounts.models import ApiKey, User
 from billing.admission import LIMITS
 from core.emails import send_email
+from core.sql.compiled_queries import CompiledQuery, Param, uuid_param
 from evolution.models import EvolutionJob
 from playbooks.models import Playbook, ReviewItem, Trial
 
 MOST = 100
-RECENT, SOON = timedelta(days=30), timedelta(days=14)
+NOW, RECENT, SOON = timedelta(), timedelta(days=30), timedelta(days=14)
 DAY, HOUR = timedelta(days=1), 3600
 PATIENCE = 3
 """Attempts after which an evolution that waits is no passing fault."""
 MOST_SEEN = 300
+Moment = Callable[[timedelta], Any]
+"""The time so long after now, or its Param."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,8 @@ def inbox_items(user: User, playbook: Playbook | None = None) -> list[InboxItem]
     for kind, (queryset, _, related, texts) in _SOURCES.items():
         ids = [pk for known, pk, _ in found if known == kind]
         if ids:
-            wanted: Any = queryset(user, timezone.now()).select_related(*related).defer(*texts)
+            wanted: Any = queryset(user, timezone.now().__add__)
+            wanted = wanted.select_related(*related).defer(*texts)
             rows |= {row.pk: row for row in wanted.filter(pk__in=ids)}
     return [InboxItem(kind, rows[pk], at) for kind, pk, at in found if pk in rows]
 
@@ -84,16 +88,12 @@ def send_inbox_emails() -> int:
     if not cache.add("inbox-emails", 1, HOUR):
         return 0
     now = timezone.now()
-    new = Q(created_at__gt=now - DAY)
-    owners = {
-        *ReviewItem.objects.pending().filter(new).values_list("playbook__owner", flat=True),
-        *EvolutionJob.objects.filter(status="failed", completed_at__gt=now - DAY).values_list(
-            "playbook__owner", flat=True
-        ),
-        *Trial.objects.filter(verdict="worse", ended_at__gt=now - DAY).values_list(
-            "playbook__owner", flat=True
-        ),
-    }
+    new: list[QuerySet[Any]] = [
+        ReviewItem.objects.pending().filter(created_at__gt=now - DAY),
+        EvolutionJob.objects.filter(status="failed", completed_at__gt=now - DAY),
+        Trial.objects.filter(verdict="worse", ended_at__gt=now - DAY),
+    ]
+    owners = {pk for rows in new for pk in rows.values_list("playbook__owner", flat=True)}
     users = User.objects.filter(pk__in=owners - {None}, is_active=True, email_verified=True)
     return sum(_send(user, now) for user in users)
 
@@ -114,9 +114,18 @@ def _send(user: User, now: datetime) -> int:
 
 def _entries(user: User, playbook: Playbook | None = None) -> list[tuple[str, UUID, datetime]]:
     """Kind, id and time of each entry that was not dismissed, newest first; one query."""
-    now, only = timezone.now(), {"playbook": playbook} if playbook else {}
+    now, rows = timezone.now(), ENTRIES_OF_PLAYBOOK if playbook else ENTRIES
+    values: dict[str, Any] = {str(after): now + after for after in (NOW, -RECENT, -SOON, SOON)}
+    found = rows.all(user=user.pk, playbook=playbook and playbook.pk, **values)
+    seen = set(_marks(user).get("seen", []))
+    return [row for row in found if f"{row[0]}:{row[1]}" not in seen][:MOST]
+
+
+def _union(**only: Any) -> QuerySet[Any]:
+    """The entries of a user, dismissed ones too; every page counts them."""
+    user, at = User(**{"pk": uuid_param("user")}), lambda after: Param(str(after), DateTimeField())
     parts: list[Any] = [
-        queryset(user, now)
+        queryset(user, at)
         .filter(**only)
         .order_by()
         .annotate(entry=Value(kind, CharField()), entered_at=F(time))
@@ -124,9 +133,12 @@ def _entries(user: User, playbook: Playbook | None = None) -> list[tuple[str, UU
         for kind, (queryset, time, related, _) in _SOURCES.items()
         if not only or "playbook" in related
     ]
-    seen = set(_marks(user).get("seen", []))
-    rows = parts[0].union(*parts[1:], all=True).order_by("-entered_at")[: MOST + len(seen)]
-    return [row for row in rows if f"{row[0]}:{row[1]}" not in seen][:MOST]
+    union: QuerySet[Any] = parts[0].union(*parts[1:], all=True)
+    return union.order_by("-entered_at")[: MOST + MOST_SEEN]
+
+
+ENTRIES = CompiledQuery(_union)
+ENTRIES_OF_PLAYBOOK = CompiledQuery(lambda: _union(playbook=uuid_param("playbook")))
 
 
 def _marks(user: User) -> dict[str, Any]:
@@ -141,35 +153,34 @@ def _remember(user: User, **marks: Any) -> None:
         row.save(update_fields=["settings", "updated_at"])
 
 
-def _reviews(user: User, now: datetime) -> QuerySet[ReviewItem]:
+def _reviews(user: User, at: Moment) -> QuerySet[ReviewItem]:
     return ReviewItem.objects.for_user(user).pending().filter(playbook__status="active")
 
 
-def _failed(user: User, now: datetime) -> QuerySet[EvolutionJob]:
+def _failed(user: User, at: Moment) -> QuerySet[EvolutionJob]:
     """The newest evolution of a playbook, if it failed."""
     later = EvolutionJob.objects.filter(
         playbook=OuterRef("playbook"), created_at__gt=OuterRef("created_at")
     )
     rows = EvolutionJob.objects.for_user(user).filter(playbook__status="active", training=None)
-    return rows.filter(~Exists(later), status="failed", completed_at__gt=now - RECENT)
+    return rows.filter(~Exists(later), status="failed", completed_at__gt=at(-RECENT))
 
 
-def _waiting(user: User, now: datetime) -> QuerySet[EvolutionJob]:
+def _waiting(user: User, at: Moment) -> QuerySet[EvolutionJob]:
     """Evolutions that wait for a limit, or for something that does not pass by itself."""
-    rows = EvolutionJob.objects.for_user(user).waiting(now).filter(training=None)
+    rows = EvolutionJob.objects.for_user(user).waiting(at(NOW)).filter(training=None)
     return rows.filter(Q(wait_code__in=LIMITS) | Q(wait_count__gte=PATIENCE))
 
 
-def _taken_back(user: User, now: datetime) -> QuerySet[Trial]:
-    rows = Trial.objects.for_user(user).filter(ended_at__gt=now - SOON)
+def _taken_back(user: User, at: Moment) -> QuerySet[Trial]:
+    rows = Trial.objects.for_user(user).filter(ended_at__gt=at(-SOON))
     return rows.filter(verdict=Trial.Verdict.WORSE)
 
 
-def _expiring(user: User, now: datetime) -> QuerySet[ApiKey]:
+def _expiring(user: User, at: Moment) -> QuerySet[ApiKey]:
     """Keys in use that end soon and have no replacement."""
-    return ApiKey.objects.counted_for(user).filter(
-        expires_at__lt=now + SOON, last_used_at__isnull=False
-    )
+    rows = ApiKey.objects.counted_for(user, now=at(NOW))
+    return rows.filter(expires_at__lt=at(SOON), last_used_at__isnull=False)
 
 
 _SOURCES: dict[str, tuple[Any, str, Iterable[str], Iterable[str]]] = {

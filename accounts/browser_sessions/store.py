@@ -10,12 +10,19 @@ from allauth.account.adapter import get_adapter
 from allauth.usersessions.models import UserSession
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 from django.contrib.sessions.models import Session
+from django.db.models import CharField, DateTimeField
 from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.models import User
+from core.sql.compiled_queries import CompiledQuery, Param
 
 MAX_AGENT = UserSession._meta.get_field("user_agent").max_length
+LIVE_SESSION: CompiledQuery[Session] = CompiledQuery(
+    lambda: Session.objects.filter(
+        session_key=Param("key", CharField()), expire_date__gt=Param("now", DateTimeField())
+    )
+)
 STORED_LENGTH = 40  # the length of the column; a key in a cookie has 32 characters
 
 
@@ -41,8 +48,7 @@ class SessionStore(DatabaseStore):
         return row
 
     def _get_session_from_db(self) -> Any:
-        live = self.model.objects.filter(expire_date__gt=timezone.now())
-        row = live.filter(session_key=stored_key(self.session_key or "")).first()
+        row = LIVE_SESSION.first(key=stored_key(self.session_key or ""), now=timezone.now())
         if row is None:
             self._session_key = None
         return row

@@ -8,7 +8,6 @@ import os
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import structlog
@@ -18,7 +17,6 @@ from structlog.typing import EventDict, WrappedLogger
 from core.http.request_id import request_id
 
 ROOT = f"{Path(__file__).parents[2]}{os.sep}"
-ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
 EXTRA_FIELDS = [
     "job_id",

@@ -68,11 +68,14 @@ def _make_quick(populators: Iterable[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class _CompiledSelect:
-    """A SELECT and how its rows become objects, which Django works out anew for every query."""
+    """A SELECT and how its rows become objects, which Django works out anew for every query.
+
+    Rows of `values_list` have no model and become tuples.
+    """
 
     text: str
     params: list[Any]
-    instances: _Instances
+    instances: _Instances | None
     columns: slice
     names: list[str]
     converters: list[tuple[int, list[Callable[..., Any]], Any]]
@@ -92,7 +95,7 @@ class _CompiledSelect:
         return cls(
             text,
             params,
-            _Instances(info["model"]),
+            _Instances(info["model"]) if compiler.query.default_cols else None,
             slice(first, last),
             [column[0].target.attname for column in select[first:last]],
             [(index, converters, column) for index, (converters, column) in found.items()],
@@ -112,6 +115,8 @@ class _CompiledSelect:
         for index, converters, column in self.converters:
             for convert in converters:
                 row[index] = convert(row[index], column, connection)
+        if self.instances is None:
+            return tuple(row)
         found = self.instances.from_db(connection.alias, self.names, row[self.columns])
         for populator in self.related:
             populator.populate(row, found)

@@ -6,13 +6,7 @@ from functools import lru_cache
 
 from evolution.engine.prompt_text import fenced_block, playbook_block
 from playbooks.document.similarity import WordIndex
-from playbooks.document.text import (
-    Bullet,
-    Document,
-    agent_line,
-    estimate_tokens,
-    render_for_agents,
-)
+from playbooks.document.text import Bullet, Document, agent_line, estimate_tokens, render_for_agents
 
 REFLECTOR_TOKENS = 800
 """Up to here the Reflector reads the whole agent view, beyond it the relevant bullets."""

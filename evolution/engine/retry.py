@@ -8,13 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from evolution.engine.llm import (
-    LLM,
-    ChatRequest,
-    LLMReply,
-    LLMRequest,
-    TransientError,
-)
+from evolution.engine.llm import LLM, ChatRequest, LLMReply, LLMRequest, TransientError
 
 RETRY_PAUSES = (0.25, 1.0)
 """Seconds before the second and the third try after a time-out, a reset or a 5xx."""

@@ -18,13 +18,7 @@ from evolution.engine.prompt_text import truncate_middle
 from evolution.models import AgentSession, Outcome, SessionMessage
 from evolution.outcomes.reporting import RecordedOutcome, report_outcome
 from evolution.outcomes.validation import clean_choice, clean_field
-from evolution.sessions.validation import (
-    MAX_NAME,
-    NewMessage,
-    clean_messages,
-    clean_title,
-    size_of,
-)
+from evolution.sessions.validation import MAX_NAME, NewMessage, clean_messages, clean_title, size_of
 from playbooks.models import Playbook, Version
 from playbooks.services.loading import version_of
 from playbooks.services.serving_tokens import read_serving_token, sign_serving_token

@@ -131,11 +131,7 @@ def end(request: UserRequest, pk: str) -> HttpResponse:
 @require_safe
 def sources(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
-    context = {
-        "playbook": playbook,
-        "tab": "reviews",
-        "sources": list_sources(playbook=playbook),
-    }
+    context = {"playbook": playbook, "tab": "reviews", "sources": list_sources(playbook=playbook)}
     return render(request, "evolution/evidence/sources.html", context)
 
 

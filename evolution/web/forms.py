@@ -66,9 +66,7 @@ class ReportForm(ServiceForm):
         help_text="What the agent did, as plain text; at most 10 KB.",
     )
     signal = forms.ChoiceField(
-        label="Evidence source",
-        choices=SIGNALS,
-        initial=Outcome.Signal.HUMAN,
+        label="Evidence source", choices=SIGNALS, initial=Outcome.Signal.HUMAN
     )
 
     def clean_bullet_ids(self) -> list[str]:

@@ -1,27 +1,34 @@
 """What the views of playbooks share: fetching the playbook, and reading the query string."""
 
-from typing import Any
+from functools import partial
 from urllib.parse import urlsplit
 
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
 from core.http.requests import UserRequest
-from playbooks.models import Playbook
+from core.security.scopes import Principal
+from core.sql.querysets import CompiledLookup
+from playbooks.models import Playbook, PlaybookQuerySet
+
+
+def _rows(by: Principal, *, include_starters: bool) -> PlaybookQuerySet:
+    rows = Playbook.objects.for_user(by, include_starters=include_starters)
+    return rows.select_related("current_version").with_counts()
+
+
+OWN_PLAYBOOK = CompiledLookup(partial(_rows, include_starters=False))
+READABLE_PLAYBOOK = CompiledLookup(partial(_rows, include_starters=True))
 
 
 def fetch_own_playbook(request: UserRequest, pk: str) -> Playbook:
     """The person's own playbook with its counts; a starter or a stranger's is NotFound."""
-    return fetch_readable_playbook(request, pk, include_starters=False)
+    return OWN_PLAYBOOK.fetch(Principal.of(request.user), pk)
 
 
-def fetch_readable_playbook(
-    request: UserRequest, pk: str, *, include_starters: bool = True
-) -> Playbook:
+def fetch_readable_playbook(request: UserRequest, pk: str) -> Playbook:
     """The same, starters included."""
-    rows: Any = Playbook.objects.for_user(request.user, include_starters=include_starters)
-    found: Playbook = rows.select_related("current_version").with_counts().fetch(pk)
-    return found
+    return READABLE_PLAYBOOK.fetch(Principal.of(request.user), pk)
 
 
 def undo_url(playbook: Playbook, number: int) -> str:

@@ -3,6 +3,7 @@
 import uuid
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.db.models import CharField
@@ -11,7 +12,7 @@ from accounts.keys.credentials import principal_for_key
 from accounts.models import ApiKey, User
 from core.errors import NotAuthenticated, NotFound
 from core.security.scopes import Principal
-from core.sql.compiled_queries import CompiledInsert, CompiledQuery, Param
+from core.sql.compiled_queries import CompiledInsert, CompiledQuery, Param, uuid_param
 from core.sql.querysets import CompiledLookup
 from evolution.jobs.lifecycle import lock_active_playbook
 from evolution.models import Outcome
@@ -57,6 +58,21 @@ def test_a_limited_key_reaches_its_playbooks_only(alice: User) -> None:
     assert LOOKUP.fetch(by, mine.pk) == mine
     with pytest.raises(NotFound):
         LOOKUP.fetch(by, other.pk)
+
+
+def test_rows_of_values_are_tuples(alice: User) -> None:
+    names = CompiledQuery[Any](
+        lambda: (
+            Playbook.objects.filter(owner=uuid_param("owner"))
+            .order_by("-name")
+            .values_list("name", "pk", "created_at")
+        )
+    )
+    first, second = make_playbook(alice, name="A"), make_playbook(alice, name="B")
+    assert names.all(owner=alice.pk) == [
+        ("B", second.pk, second.created_at),
+        ("A", first.pk, first.created_at),
+    ]
 
 
 def test_a_literal_time_is_refused(alice: User) -> None:

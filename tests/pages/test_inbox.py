@@ -90,6 +90,8 @@ def test_all_that_waits_is_listed_and_counted_for_its_owner_only(
         assert other.post("/inbox", {"retry": str(job.pk)}).status_code == 302
     assert inbox_count(alice) == 7
     assert len(inbox_items(alice)) == 7
+    of_one = [item.kind for item in inbox_items(alice, playbook)]
+    assert sorted(of_one) == ["evolution", "review", "review", "review", "trial"]
 
 
 def test_suggestions_are_decided_one_by_one_and_together(

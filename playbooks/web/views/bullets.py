@@ -16,12 +16,7 @@ from core.security.scopes import Principal
 from playbooks.document.diff import diff_words
 from playbooks.document.formats import FORMATS
 from playbooks.models import Bullet, Delta, Playbook
-from playbooks.services.history import (
-    bullet_history,
-    change_text,
-    fetch_bullet,
-    source_outcomes,
-)
+from playbooks.services.history import bullet_history, change_text, fetch_bullet, source_outcomes
 from playbooks.web.bullet_list import bullet_list_context
 from playbooks.web.forms import BulletForm
 from playbooks.web.lookups import fetch_own_playbook, fetch_readable_playbook, page_query, undo_url
