@@ -1,6 +1,7 @@
 """A start with a wrong value stops with one sentence that names what to set."""
 
 import os
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -9,12 +10,14 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.utils.functional import empty
 
 from config.settings.environment import (
     Environment,
     enable_multiprocess_metrics,
     sqlite_database,
 )
+from tests.harness.forked_process import ForkedProcess
 
 NAMES = ("SECRET_KEY", "JWT_SECRET_KEY", "FIELD_ENCRYPTION_KEYS")
 SECRETS = {name: name[0] * 40 for name in NAMES}
@@ -34,6 +37,33 @@ def start(folder: Path, *command: str, **env: str) -> "subprocess.CompletedProce
         text=True,
         check=False,
     )
+
+
+def start_forked(folder: Path, env: dict[str, str]) -> tuple[int, str, str]:
+    """What `manage.py check` ends with and prints, in a fork that has read no settings.
+
+    For starts that the settings stop: what would be imported after them is there already.
+    """
+
+    def body() -> None:
+        for stream, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT), stream)
+        manage = settings.BASE_DIR / "manage.py"
+        for name in [name for name in sys.modules if name.startswith("config.settings")]:
+            del sys.modules[name]
+        settings._wrapped = empty
+        os.environ.clear()
+        os.environ.update({"PATH": os.defpath, "ACE_DATA_DIR": str(folder / "data")} | env)
+        sys.argv = [str(manage), "check"]
+        try:
+            runpy.run_path(str(manage), run_name="__main__")
+        except SystemExit as stop:  # whose text the interpreter prints at its end
+            os.write(2, str(stop.code).encode())
+            os._exit(1)
+
+    with ForkedProcess(body) as process:
+        code = process.wait(30)
+    return code, (folder / "err").read_text(), (folder / "out").read_text()
 
 
 @pytest.mark.parametrize(
@@ -85,8 +115,7 @@ def start(folder: Path, *command: str, **env: str) -> "subprocess.CompletedProce
 def test_a_wrong_value_stops_with_one_sentence(
     tmp_path: Path, env: dict[str, str], sentence: str
 ) -> None:
-    ended = start(tmp_path, **env)
-    assert (ended.returncode, ended.stderr.strip(), ended.stdout) == (1, sentence, "")
+    assert start_forked(tmp_path, env) == (1, sentence, "")
 
 
 @pytest.mark.parametrize("missing", NAMES)
