@@ -57,8 +57,8 @@ class AlreadySubscribed(Conflict):
 
     code = "already_subscribed"
     message = (
-        "You already have a subscription. Change or cancel it in the billing portal (POST "
-        "/billing/portal)."
+        "You already have a subscription. Change or cancel it with Manage billing, or POST "
+        "/billing/portal."
     )
 
 

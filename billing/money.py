@@ -27,9 +27,9 @@ class Amount:
     def __str__(self) -> str:
         amount = from_minor_units(self.units, self.currency)
         plain = f"{amount:,.0f}" if amount == amount.to_integral_value() else f"{amount:,.2f}"
-        currency = "US$" if self.currency == "usd" else self.currency.upper()
-        each = "per US$ of model calls" if self.interval == OVERAGE else f"a {self.interval}"
-        return f"{plain} {currency} {each}"
+        price = f"${plain}" if self.currency == "usd" else f"{plain} {self.currency.upper()}"
+        each = "per $1 of model calls" if self.interval == OVERAGE else f"a {self.interval}"
+        return f"{price} {each}"
 
 
 def is_metered(price: Mapping[str, Any]) -> bool:

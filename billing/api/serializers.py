@@ -154,13 +154,13 @@ class SubscriptionSerializer(serializers.Serializer[Any]):
     )
     trial_end = serializers.DateTimeField(source="account.trial_end", allow_null=True)
     overage_price = serializers.CharField(
-        help_text="What model calls beyond the plan cost, in words; empty: not offered."
+        help_text="Price of model calls beyond the plan, in words; empty: not offered."
     )
     overage_usd = serializers.DecimalField(
         max_digits=14, decimal_places=6, help_text="Cost of model calls beyond the plan."
     )
     overage_limit = serializers.IntegerField(
-        allow_null=True, help_text="US$ at which calls beyond the plan end; null: no overage."
+        allow_null=True, help_text="US dollars at which calls beyond the plan stop; null: no overage."
     )
 
 

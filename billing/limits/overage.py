@@ -65,12 +65,12 @@ def _change(account: BillingAccount, *, on: bool) -> str:
     known = gateway.mirror.subscriptions_of(account.stripe_customer_id)
     if found := overage_subscription(known):
         if on and found["status"] != "active":
-            return "The last invoice of overage is unpaid."
+            return "The last overage invoice is unpaid."
         gateway.stripe_api.change_subscription(found["id"], {"cancel_at_period_end": not on})
     elif on and account.plan:
         price = gateway.stripe_api.find_price(account.plan.lookup_keys[OVERAGE])
         if price is None:
-            return "Overage is not for sale now."
+            return "Overage is not available right now."
         paid = next(row for row in known if row["id"] == account.stripe_subscription_id)
         gateway.stripe_api.begin_overage(price["id"], like=paid, known=len(known))
     return ""

@@ -42,7 +42,7 @@ from core.emails import send_email
 
 EVOLUTIONS = QuotaResource.EVOLUTIONS
 EXHAUSTED_TEXTS = {
-    QuotaResource.EVOLUTIONS: "none is left",
+    QuotaResource.EVOLUTIONS: "none are left",
     QuotaResource.TOKENS: "too few are left for the next model call",
     QuotaResource.USD: "too little is left for the next model call",
 }

@@ -58,12 +58,12 @@ class SpendLimitReached(LimitReached):
         usd, day = limit.amount or ZERO, "Today" if limit.window == "day" else "This month"
         which = f"{day}'s {what} {WHOSE[Limit.Scope(limit.scope)]}"
         message = (
-            f"{which} ({usd:.2f} US$) is reached. Evolutions resume at {until:%H:%M} UTC on "
+            f"{which} (${usd:.2f}) is reached. Evolutions resume at {until:%H:%M} UTC on "
             f"{until.day} {until:%B}, or once the {what} is raised."
         )
         if want > usd:
             message = (
-                f"{which} ({usd:.2f} US$) is less than the next call can cost ({want:.2f} US$). "
+                f"{which} (${usd:.2f}) is less than the next call can cost (${want:.2f}). "
                 f"Evolutions resume once the {what} is raised."
             )
         super().__init__(message)

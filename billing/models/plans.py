@@ -126,6 +126,6 @@ class Plan(BaseModel):
 
     @property
     def price(self) -> str:
-        """Stripe's price in words, "29 US$ a month or 290 US$ a year"; else what staff typed."""
+        """Stripe's price in words, "$29 a month or $290 a year"; else what staff typed."""
         amounts = (amount for each, amount in self.sold_amounts.items() if each != OVERAGE)
         return " or ".join(map(str, amounts)) or self.display_price

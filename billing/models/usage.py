@@ -155,4 +155,4 @@ class DailySpend(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.spent_usd} US$ on {self.day}"
+        return f"${self.spent_usd} on {self.day}"

@@ -182,9 +182,9 @@ def format_count(number: int, one: str) -> str:
 
 
 def format_quota(limit: int, resource: QuotaResource) -> str:
-    """A monthly limit in words: "1,000 tokens", "5 US$ of model calls"."""
+    """A monthly limit in words: "1,000 tokens", "$5 of model calls"."""
     if resource == QuotaResource.USD:
-        return f"{limit:,} US$ of model calls"
+        return f"${limit:,} of model calls"
     return format_count(limit, resource.removesuffix("s"))
 
 
@@ -212,7 +212,7 @@ def overage_problem(entitlement: Entitlement) -> str:
         return "Overage needs a paid plan, without a trial or an unpaid invoice."
     if _overage_budget(entitlement.limits) > included:
         return ""
-    return f"Overage needs a monthly budget of more than {included:,} US$ that pauses evolutions."
+    return f"Overage needs a monthly budget of more than ${included:,} that pauses evolutions."
 
 
 def _overage_budget(rows: Iterable[Limit]) -> int:

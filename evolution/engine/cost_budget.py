@@ -19,7 +19,7 @@ class CostLimitReached(LLMError):
     """The next call could go over the limit, so it was not made."""
 
     def __init__(self, limit: Decimal) -> None:
-        super().__init__("cost_limit", f"The next call could cost more than the {limit} US$ allow.")
+        super().__init__("cost_limit", f"The next call could exceed the limit of ${limit}.")
 
 
 def max_tokens_of(text: str) -> int:

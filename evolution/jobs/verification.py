@@ -302,7 +302,7 @@ def daily_spend() -> Iterator[Problem]:
     """The daily spend is the sum of the day's calls."""
     for day, cost in mismatched_days():
         playbook_id = None if day.playbook_id == NOBODY else day.playbook_id
-        sentence = f"the sum of {day.day} is not what its calls cost, which is {cost} US$"
+        sentence = f"the sum of {day.day} is not what its calls cost, which is ${cost}"
         ids = (str(day.user_id), "own key" if day.own_key else "operator's key")
         yield Problem("spent_day", playbook_id, ids, f"{sentence}: manage.py rebuild_daily_spend")
 

@@ -173,7 +173,7 @@ def run_gate(trial: Trial) -> None:
             except CostLimitReached:
                 with transaction.atomic():
                     lock_playbook(playbook)
-                    begin_unchecked(playbook, f"more than {limit} US$ would be needed")
+                    begin_unchecked(playbook, f"more than ${limit} would be needed")
                 return
             report_outcome(
                 playbook=playbook,

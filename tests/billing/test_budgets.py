@@ -77,7 +77,7 @@ def test_a_month_ends_with_the_year_and_a_day_with_the_month() -> None:
 @pytest.mark.parametrize(
     ("span", "message"),
     [
-        ("day", "Today's budget of this account (1.00 US$)"),
+        ("day", "Today's budget of this account ($1.00)"),
         ("month", "This month's budget of this account"),
     ],
 )
@@ -221,7 +221,7 @@ def test_one_email_for_each_day_and_each_month(alice: User) -> None:
     spend(alice, "0.02", now)
     (email,) = send_warnings()
     assert email.startswith("You've used 81% of today's budget")
-    assert "US$0.81 of the US$1.00" in email
+    assert "$0.81 of the $1.00" in email
     assert send_warnings() == []
     budget(alice, usd_per_day=Decimal("0.9"), usd_per_month=DOLLAR)
     assert [line[:15] for line in send_warnings()] == ["You've used 90%", "You've used 81%"]

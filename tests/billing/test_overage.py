@@ -72,10 +72,10 @@ def test_calls_go_on_beyond_the_plan_until_the_budget(alice: User, billing: Plan
     for usd in ("0.75", "0.75", "1"):  # and more tokens than the plan includes
         spend(alice, usd)
     assert overage_of(alice) == Decimal("1.5")
-    with pytest.raises(SpendLimitReached, match=r"This month's budget of this account \(3.00 US"):
+    with pytest.raises(SpendLimitReached, match=r"This month's budget of this account \(\$3.00\)"):
         begin(alice, usd="0.51")
     DailySpend.objects.all().delete()  # as if the calendar's month had begun: the paid one counts
-    with pytest.raises(QuotaExceeded, match=r"With overage, your budget allows 3 US. of model"):
+    with pytest.raises(QuotaExceeded, match=r"With overage, your budget allows .3 of model"):
         begin(alice, usd="0.51")
 
 
@@ -129,7 +129,7 @@ def test_overage_needs_a_budget_that_stops(alice: User, billing: Plan, budget: s
     entitlement = entitlement_for(alice.pk)
     assert entitlement is not None
     assert overage_problem(entitlement).startswith(
-        "Overage needs a monthly budget of more than 1 US$"
+        "Overage needs a monthly budget of more than $1"
     )
     with pytest.raises(QuotaExceeded):
         begin(alice, usd="1.01")
@@ -239,6 +239,6 @@ def test_eighty_percent_and_the_end_are_e_mailed(
     send_quota_notices()
     near, reached = (str(getattr(email, "body", "")) for email in mailoutbox)
     assert getattr(mailoutbox[1], "subject", "") == "Monthly model cost limit reached"
-    assert "80% of the 10 US$ of model calls that your budget allows" in near
-    assert "They are charged each month and end at the budget" in near
+    assert "80% of the $10 of model calls that your budget allows" in near
+    assert "They are billed monthly and stop at your budget" in near
     assert "as soon as you raise the budget" in reached

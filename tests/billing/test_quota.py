@@ -97,7 +97,7 @@ def test_a_call_holds_its_most_and_then_counts_what_it_used(alice: User, billing
 def test_the_cost_of_models_is_limited_beside_their_tokens(alice: User, billing: Plan) -> None:
     set_limits(billing, monthly_usd=1)
     begin(alice, usd="0.75")
-    with pytest.raises(QuotaExceeded, match="includes 1 US. of model calls a month, and the rest"):
+    with pytest.raises(QuotaExceeded, match="includes .1 of model calls a month, and the rest"):
         begin(alice, usd="0.26")
     assert UsageRecord.objects.count() == 1
 

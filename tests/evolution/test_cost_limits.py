@@ -30,7 +30,7 @@ pytestmark = pytest.mark.postgres
 def test_a_reached_limit_on_cost_pauses_until_midnight(call: LLMCall, scope: str) -> None:
     limit_spending("0.01", scope=scope)
     held = [admit(call) for _ in range(3)]
-    with pytest.raises(CallHeldBack, match="0.01 US.*resume at 00:00 UTC") as raised:
+    with pytest.raises(CallHeldBack, match="0.01.*resume at 00:00 UTC") as raised:
         admit(call)
     assert raised.value.retry_after is not None
     assert 0 < raised.value.retry_after <= 86_400

@@ -25,7 +25,7 @@ class Command(BaseCommand):
         verb = "repriced" if options["apply"] else "would be repriced"
         priced = done.by_source.total()
         self.stdout.write(f"{priced} of {priced + done.unknown.total()} calls {verb}.")
-        self.stdout.write(f"Known cost changes by {done.cost_usd:.6f} US$.")
+        self.stdout.write(f"Known cost changes by ${done.cost_usd:.6f}.")
         for source, calls in done.by_source.most_common():
             self.stdout.write(f"  {calls} by {source}")
         for model, calls in done.unknown.most_common():

@@ -26,7 +26,7 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="PLAN=AMOUNT",
-            help="such as pro=29, pro=290/year, or pro=1.20/overage for each US$ beyond the plan",
+            help="such as pro=29, pro=290/year, or pro=1.20/overage for each $1 beyond the plan",
         )
         parser.add_argument("--currency", default="usd")
         parser.add_argument(

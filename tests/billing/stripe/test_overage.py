@@ -134,13 +134,13 @@ def test_the_payer_chooses_it_and_its_use_is_on_an_invoice(
     (paid,) = margins(now=database_now())
     assert paid.revenue == Decimal("99.00") * 2 + Decimal("18.60")
     told = page.get("/billing").content.decode()
-    assert "1.20 US$ per US$ of model calls" in told
+    assert "$1.20 per $1 of model calls" in told
 
 
 def test_the_usage_page_says_how_much_is_beyond_the_plan(payer: Customer, page: Client) -> None:
     use(payer, 2500)
     told = page.get("/usage").content.decode()
-    assert "75 of the 80 US$ of model calls that your budget allows, 25.00 US$ beyond" in told
+    assert "$75 of the $80 of model calls that your budget allows, $25.00 beyond" in told
 
 
 def die_before(send: Callable[..., None]) -> Callable[..., None]:
@@ -258,7 +258,7 @@ def test_a_smaller_plan_includes_less_and_charges_the_price_that_was_agreed(
     shop.advance(30.001)
     shop.deliver()
     assert (payer.plan, limit_of(payer)) == ("pro", 80)
-    assert payer.account.overage_price == "1.20 US$ per US$ of model calls"
+    assert payer.account.overage_price == "$1.20 per $1 of model calls"
     entitlement = entitlement_for(payer.user.pk)
     assert entitlement is not None
     assert entitlement.plan.included["monthly_usd"] == 15
@@ -372,7 +372,7 @@ def test_an_unpaid_invoice_of_it_stops_it_until_the_card_works(
     assert (payer.plan, payer.account.status, limit_of(payer)) == ("scale", "active", None)
     assert [email.subject for email in mail.outbox] == ["Your last payment failed"]
     answer = page.post("/billing/overage", {"allow": "1"}, follow=True)
-    assert "last invoice of overage is unpaid" in answer.content.decode()
+    assert "last overage invoice is unpaid" in answer.content.decode()
     payer.manage(do="card")
     shop.deliver()
     assert (billed(shop), limit_of(payer)) == ([("paid", 360)], 80)
@@ -455,10 +455,10 @@ def test_staff_sees_and_ends_it(payer: Customer, page: Client) -> None:
     client = Client()
     log_in_client(client, staff)
     desk = AdminClient(client)
-    assert "1.20 US$ per US$ of model calls" in desk.rows("billing_billingaccount")
+    assert "$1.20 per $1 of model calls" in desk.rows("billing_billingaccount")
     assert "1 overage ended" in desk.act("end_overages", payer.account)
     assert limit_of(payer) is None
-    assert "1.20 US$ per US$" not in desk.rows("billing_billingaccount")
+    assert "$1.20 per $1" not in desk.rows("billing_billingaccount")
     assert AuditEntry.objects.get(action="end_overage").actor == "staff@example.org"
 
 
@@ -467,13 +467,13 @@ def test_a_stranger_changes_and_sees_only_their_own(payer: Customer) -> None:
     client.force_login(make_user("charlie@example.org"))
     client.post("/billing/overage")
     assert limit_of(payer) == 80
-    assert "1.20 US$" not in client.get("/billing").content.decode()
+    assert "$1.20" not in client.get("/billing").content.decode()
 
 
 def test_rest_allows_ends_and_tells_it(saver: Customer, shop: FakeStripe) -> None:
     allowed = saver.put("/billing/overage", {"on": True}).json()
     assert (allowed["overage_price"], allowed["overage_limit"]) == (
-        "1.20 US$ per US$ of model calls",
+        "$1.20 per $1 of model calls",
         80,
     )
     use(saver, 250)
@@ -497,6 +497,6 @@ def test_setup_makes_one_meter_and_one_price(payer: Customer, shop: FakeStripe) 
     (price,) = shop.world.every("price", lookup_key="ace_scale_monthly_overage")
     assert price["recurring"]["meter"] == meter["id"]
     plan = Plan.objects.get(slug="scale")
-    assert (plan.price, plan.stripe_product_id) == ("99 US$ a month or 990 US$ a year", "ace_scale")
+    assert (plan.price, plan.stripe_product_id) == ("$99 a month or $990 a year", "ace_scale")
     answer = payer.post("/billing/subscribe", {"plan": "scale", "interval": "overage"})
     assert answer.status_code == 400

@@ -63,7 +63,7 @@ def test_a_plan_without_a_price_is_named(fake: FakeStripe, settings: Any) -> Non
 def test_a_price_may_return_to_an_earlier_amount(shop: FakeStripe) -> None:
     """29 → 290 → 29 within a day: the checkout asked for 290 and the portal for 29."""
     for amount in (290, 29):
-        assert f"pro: sold for {amount} US$ a month" in set_up(f"pro={amount}")
+        assert f"pro: sold for ${amount} a month" in set_up(f"pro={amount}")
         (sold,) = shop.world.every("price", lookup_key="ace_pro_monthly")
         (portal,) = shop.world.every("billing_portal.configuration")
         products = portal["features"]["subscription_update"]["products"]

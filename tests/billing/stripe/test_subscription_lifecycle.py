@@ -236,7 +236,7 @@ def test_a_year_is_paid_at_once_and_its_quota_is_monthly(buyer: Customer, shop: 
     found = entitlement_for(buyer.user.pk)
     assert found is not None
     assert found.period.end - found.period.start < timedelta(days=32)
-    assert Plan.objects.get(slug="scale").price == "99 US$ a month or 990 US$ a year"
+    assert Plan.objects.get(slug="scale").price == "$99 a month or $990 a year"
 
 
 def test_a_weekly_price_pays_for_no_more_than_the_month(buyer: Customer, shop: FakeStripe) -> None:
