@@ -160,7 +160,7 @@ class SubscriptionSerializer(serializers.Serializer[Any]):
         max_digits=14, decimal_places=6, help_text="Cost of model calls beyond the plan."
     )
     overage_limit = serializers.IntegerField(
-        allow_null=True, help_text="US dollars at which calls beyond the plan stop; null: no overage."
+        allow_null=True, help_text="US$ at which calls beyond the plan stop; null: no overage."
     )
 
 

@@ -128,9 +128,7 @@ def test_overage_needs_a_budget_that_stops(alice: User, billing: Plan, budget: s
         rows.update(**changes[budget])
     entitlement = entitlement_for(alice.pk)
     assert entitlement is not None
-    assert overage_problem(entitlement).startswith(
-        "Overage needs a monthly budget of more than $1"
-    )
+    assert overage_problem(entitlement).startswith("Overage needs a monthly budget of more than $1")
     with pytest.raises(QuotaExceeded):
         begin(alice, usd="1.01")
 
