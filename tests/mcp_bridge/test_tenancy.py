@@ -14,7 +14,7 @@ from evolution.jobs.lifecycle import trigger_evolution
 from evolution.models import EvolutionJob, Outcome
 from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook, Version
-from tests.factories import make_key, make_outcome, make_playbook
+from tests.factories import add_bullet, make_key, make_outcome, make_playbook
 from tests.harness.mcp_requests import Target, on_tools, tool
 from tests.harness.raw_mcp import call_rpc, comparable
 
@@ -28,6 +28,7 @@ NAMELESS = {"list_playbooks", "create_playbook"}
 @pytest.fixture
 def target(playbook: Playbook, alice: User) -> Target:
     make_outcome(playbook, alice)
+    add_bullet(playbook)  # a rollback to an equal text is refused
     job = trigger_evolution(playbook=playbook, by=Principal.of(alice)).job
     return Target(str(playbook.pk), playbook.name, str(job.pk))
 

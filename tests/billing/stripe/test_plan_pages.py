@@ -46,7 +46,7 @@ STATE_TEXTS = {
         PAYING | {"status": "active", "plan": None},
         "a plan that isn't set up on this server",
     ),
-    "free": ({"status": "free", "plan": None}, "Free."),
+    "free": ({"status": "free", "plan": None}, "No charge."),
 }
 
 
@@ -97,7 +97,7 @@ def test_a_new_user_sees_the_free_plan_and_its_usage(own: Client, alice: User) -
     [
         (39, "ok", "39 of 50"),
         (40, "warning", "Over 80% used. At 100%, evolutions wait until"),
-        (50, "reached", "You've reached this month's limit of evolutions. Evolutions resume on"),
+        (50, "reached", "You've reached this month's evolution limit. Evolutions resume on"),
     ],
 )
 def test_nearly_and_fully_used_limits_show_the_date(

@@ -144,7 +144,7 @@ def test_the_table_finds_the_true_order_interrupted_or_not(
     # The budget ends it in the middle, twice; then it goes on to the end.
     folder, spent = tmp_path / "broken", Decimal("0.01")
     for limit in (spent, 2 * spent):
-        with pytest.raises(LLMError, match="could cost more"):
+        with pytest.raises(LLMError, match="could exceed the limit"):
             run(plan, folder, world, limit=limit)
     with (folder / "calls.jsonl").open("a") as file:
         file.write('\n{"key": "torn')
@@ -165,7 +165,7 @@ def test_an_interrupted_run_ends_as_a_whole_one(
     whole = run(plan, tmp_path / "whole", world)
     rows = json.loads(whole["results.json"])["rows"]
     assert [row["accuracy"] for row in rows] == [20.0, 100.0]
-    with pytest.raises(LLMError, match="could cost more"):
+    with pytest.raises(LLMError, match="could exceed the limit"):
         run(plan, tmp_path / "broken", world, limit=Decimal("0.01"))
     with (tmp_path / "broken" / "calls.jsonl").open("a") as file:
         file.write('\n{"key": "torn')
