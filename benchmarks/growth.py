@@ -22,7 +22,7 @@ from django.test import Client
 django.setup()
 
 from accounts.keys.api_keys import create_api_key  # noqa: E402 - after the settings
-from accounts.keys.credentials import principal_for_key  # noqa: E402 - after the settings
+from accounts.keys.authentication import principal_for_key  # noqa: E402 - after the settings
 from accounts.models import ApiKey, User  # noqa: E402 - after the settings
 from core.security.scopes import KEY_SCOPES, Principal  # noqa: E402 - after the settings
 from evolution.models import Outcome  # noqa: E402 - after the settings

@@ -32,7 +32,7 @@ META = {
 MIX = 5
 # Steps that do not overlap: by the function that does one, or by whose code runs.
 BY_FUNCTION = {
-    "credential: look up the key": ("accounts/keys/credentials.py", "principal_for_key"),
+    "credential: look up the key": ("accounts/keys/authentication.py", "principal_for_key"),
     "tool: query of playbook and version": ("core/sql/querysets.py", "fetch"),
     "tool: advice and serving_id": ("playbooks/services/reading.py", "read_playbook"),
 }

@@ -6,7 +6,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from accounts.keys.credentials import principal_for_bearer
+from accounts.keys.authentication import principal_for_bearer
 from accounts.models import User
 from core.errors import NotAuthenticated
 from core.http.requests import user_agent_product

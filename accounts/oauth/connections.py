@@ -17,7 +17,7 @@ from oauth2_provider.models import (
     clear_expired,
 )
 
-from accounts.keys.credentials import record_last_used
+from accounts.keys.authentication import record_last_used
 from accounts.keys.key_format import digest
 from accounts.models import ConnectedApp, User
 from core import audit

@@ -14,6 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config.observability.logging import logging_config
 from config.settings.billing import STRIPE_API, billing_settings
+from config.settings.content_security_policy import CONTENT_SECURITY_POLICY
 from config.settings.environment import Environment, enable_multiprocess_metrics, sqlite_database
 from evolution.engine.adaptive_limits import longest_deadline
 
@@ -267,21 +268,6 @@ SILENCED_SYSTEM_CHECKS = [
     "security.W021",  # so would the preload list
     "oauth2_provider.W008",  # native apps receive the redirect at http://127.0.0.1
 ]
-
-# --- browsers ----------------------------------------------------------------------------------
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": ["'none'"],
-        "script-src": ["'self'"],
-        "style-src": ["'self'"],
-        "img-src": ["'self'", "data:"],
-        "font-src": ["'self'"],
-        "connect-src": ["'self'"],
-        "form-action": ["'self'"],
-        "base-uri": ["'none'"],
-        "frame-ancestors": ["'none'"],
-    }
-}
 
 # ===== Read from the environment ==================================================================
 BASE_DIR = Path(__file__).resolve().parent.parent.parent

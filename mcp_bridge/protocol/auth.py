@@ -7,7 +7,7 @@ from django.conf import settings
 from starlette.datastructures import Headers
 from starlette.types import Scope as Connection
 
-from accounts.keys.credentials import principal_for_bearer, principal_for_key
+from accounts.keys.authentication import principal_for_bearer, principal_for_key
 from accounts.oauth.connections import is_app_token, principal_for_app
 from accounts.oauth.metadata import (
     is_oauth_available,

@@ -9,7 +9,7 @@ from django.core import mail
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from accounts.keys.credentials import principal_for_bearer, principal_for_key
+from accounts.keys.authentication import principal_for_bearer, principal_for_key
 from accounts.keys.jwt_tokens import issue_tokens, refresh_tokens, user_for_access_token
 from accounts.mfa.second_factor import verify_code
 from accounts.models import User

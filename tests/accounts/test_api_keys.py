@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.keys import key_format
 from accounts.keys.api_keys import revoke_api_key, rotate_api_key, update_api_key
-from accounts.keys.credentials import principal_for_key
+from accounts.keys.authentication import principal_for_key
 from accounts.models import ApiKey, User
 from accounts.web.forms import ApiKeyForm
 from core.errors import Conflict, Invalid, NotAuthenticated

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from pytest_django import Settings
 
-from accounts.keys.credentials import principal_for_key
+from accounts.keys.authentication import principal_for_key
 from accounts.keys.jwt_tokens import issue_tokens, refresh_tokens
 from accounts.models import RefreshToken, User
 from core.errors import AceError, NotAuthenticated

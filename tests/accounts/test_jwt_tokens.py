@@ -8,7 +8,7 @@ from django.conf import settings as conf
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.keys.credentials import principal_for_bearer
+from accounts.keys.authentication import principal_for_bearer
 from accounts.keys.jwt_tokens import TokenPair, issue_tokens, refresh_tokens, revoke_tokens
 from accounts.models import RefreshToken, User
 from core.errors import NotAuthenticated

@@ -14,7 +14,7 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
 
-from accounts.keys.credentials import principal_for_key
+from accounts.keys.authentication import principal_for_key
 from accounts.keys.jwt_tokens import issue_tokens
 from accounts.keys.llm_keys import set_llm_key
 from accounts.models import LlmKey, User

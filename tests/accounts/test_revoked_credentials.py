@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.http import urlsafe_base64_encode
 
 from accounts.keys.api_keys import create_api_key
-from accounts.keys.credentials import principal_for_key
+from accounts.keys.authentication import principal_for_key
 from accounts.keys.jwt_tokens import issue_tokens, refresh_tokens, user_for_access_token
 from accounts.models import ApiKey, ConnectedApp, LlmKey, User, WebhookEndpoint
 from accounts.services import login

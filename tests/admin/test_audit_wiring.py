@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accounts.keys.api_keys import revoke_api_key, rotate_api_key, update_api_key
-from accounts.keys.credentials import principal_for_key
+from accounts.keys.authentication import principal_for_key
 from accounts.models import User
 from accounts.services import user_administration
 from accounts.services.login import log_in

@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.activity import activity_entries
 from accounts.keys.api_keys import revoke_api_key
-from accounts.keys.credentials import principal_for_key
+from accounts.keys.authentication import principal_for_key
 from accounts.models import ApiKey, User
 from accounts.services.login import log_in
 from config.management.commands.bootstrap import DEFAULT_EMAIL, FirstLogin, ensure_first_login

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db.models import CharField
 
-from accounts.keys.credentials import principal_for_key
+from accounts.keys.authentication import principal_for_key
 from accounts.models import ApiKey, User
 from core.errors import NotAuthenticated, NotFound
 from core.security.scopes import Principal

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from accounts.keys.credentials import principal_for_key
+from accounts.keys.authentication import principal_for_key
 from accounts.models import ApiKey, User
 from billing.models import UsageRecord
 from core.http.request_id import request_id

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
-from accounts.keys.credentials import principal_for_key
+from accounts.keys.authentication import principal_for_key
 from core.errors import NotAuthenticated
 from core.sql.database_address import log_start
 

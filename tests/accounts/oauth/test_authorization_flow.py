@@ -3,7 +3,7 @@
 import pytest
 from oauth2_provider.models import AccessToken, Grant, RefreshToken
 
-from accounts.keys.credentials import principal_for_bearer
+from accounts.keys.authentication import principal_for_bearer
 from accounts.keys.key_format import digest
 from accounts.models import ConnectedApp, User
 from core.errors import NotAuthenticated
