@@ -149,6 +149,7 @@ def test_without_a_postgresql_everything_runs_on_sqlite(
     beside: list[Step] = []
     run = Run(tmp_path)
     monkeypatch.setattr("tests.run.CACHE", None)
+    monkeypatch.setattr("tests.run.COVERAGE", False)
     monkeypatch.setattr("tests.run.postgres", none_here)
     monkeypatch.setattr("tests.run.find_browser", lambda: "/usr/bin/chromium")
     monkeypatch.setattr(run, "step", watched.append)
