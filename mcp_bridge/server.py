@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -32,31 +33,7 @@ from mcp_bridge.protocol.errors import RequestRefused, describe_error
 from mcp_bridge.request_guard import RequestGuard
 from mcp_bridge.tools.definitions import TOOLS
 
-INSTRUCTIONS = """\
-Playbooks hold advice that earlier agents learned from their outcomes. The rule, for every task:
-
-1. BEFORE you start: call get_playbook for the playbook that fits and apply the bullets that fit. \
-If you know neither its id nor its name, call list_playbooks and choose by name and description.
-2. WHILE you work: remember the ids of the bullets that you used or that misled you, such as \
-[str-00001], and the serving_id of what you read.
-3. AFTER the task, success or not: call report_outcome once with playbook_id, task_description, \
-outcome (success, failure or partial), bullet_ids, serving_id, and notes on what would have helped.
-
-Why: without step 3 the playbook learns nothing. A failure reported with its cause teaches most.
-
-Good to know:
-- Bullets are advice, not orders: your user's instructions come first.
-- A starter is shared and cannot learn from you: call clone_playbook once, then use the clone's id.
-- Short on context? get_playbook takes max_tokens (with your task) or a section, and says what it \
-left out.
-- Playbooks evolve by themselves when enough outcomes are pending. Call trigger_evolution only \
-when asked; follow it with get_evolution_status.
-- Read the playbook again for each task: its text changes. A serving_id belongs to one read.
-- Never put secrets or personal data into a report.
-- A tool that you do not see is one that your key may not use: tell your user.
-- An error text says what to do. If the answer to a report was lost, send it again with the same \
-idempotency_key.
-"""
+INSTRUCTIONS = Path(__file__).with_name("instructions.md").read_text(encoding="utf-8")
 # A list depends on the credential, so no cache may share it.
 CACHED = CacheHint(ttl_ms=60_000, scope="private")
 CACHE_HINTS: dict[CacheableMethod, CacheHint] = {"server/discover": CACHED, "tools/list": CACHED}

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from django.core.cache.backends.base import DEFAULT_TIMEOUT, BaseCache
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 UPSERT = """
 INSERT INTO core_ratecounter (key, value, expires_at) VALUES (%s, %s, %s)
@@ -41,7 +41,8 @@ class DatabaseCounterCache(BaseCache):
         return time.time() + (10 * 365 * 86_400 if seconds is None else float(seconds))
 
     def _one(self, sql: str, params: list[Any]) -> Any:
-        with connection.cursor() as cursor:
+        database: Any = connections[DEFAULT_DB_ALIAS]
+        with database.prepared_cursor() as cursor:
             cursor.execute(sql, params)
             row = cursor.fetchone()
         return None if row is None else row[0]

@@ -30,21 +30,12 @@ from billing.stripe.gateway.stripe_api import (
 from billing.stripe.sync import UNLINKED
 
 WEBHOOK_EVENTS: tuple[Any, ...] = (
-    "customer.subscription.created",
-    "customer.subscription.updated",
-    "customer.subscription.deleted",
-    "customer.subscription.paused",
-    "customer.subscription.resumed",
-    "customer.subscription.trial_will_end",
-    "customer.deleted",
-    "charge.dispute.created",
-    "charge.refunded",
-    "checkout.session.completed",
-    "invoice.paid",
-    "invoice.payment_failed",
-    "invoice.payment_action_required",
-    "invoice.voided",
-    "invoice.marked_uncollectible",
+    *("customer.subscription.created", "customer.subscription.updated"),
+    *("customer.subscription.deleted", "customer.subscription.paused"),
+    *("customer.subscription.resumed", "customer.subscription.trial_will_end"),
+    *("customer.deleted", "charge.dispute.created", "charge.refunded"),
+    *("checkout.session.completed", "invoice.paid", "invoice.payment_failed"),
+    *("invoice.payment_action_required", "invoice.voided", "invoice.marked_uncollectible"),
 )
 
 

@@ -70,6 +70,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """One connection. Comparing the file with the path costs a statement 2 µs."""
 
     _has_turn = False
+    # The driver keeps the last 128 statements prepared.
+    prepared_cursor = base.DatabaseWrapper.cursor
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """As Django's; never makes a new file in the place of one that was removed."""
