@@ -8,7 +8,7 @@ from django.db import transaction
 from accounts.keys.key_format import digest
 from core.audit import record
 from core.clock import database_now
-from core.errors import Conflict, Invalid
+from core.errors import Conflict, Invalid, NotFound
 from core.security.scopes import Principal
 from evolution.models import ShareLink
 from evolution.outcomes.validation import clean_choice
@@ -72,5 +72,5 @@ def find_share_link(token: str) -> ShareLink:
     found = rows.filter(digest=digest(token), expires_at__gt=database_now())
     link = found.select_related("playbook").first()
     if link is None:
-        raise rows.missing()
+        raise NotFound("shared page", "It has expired or was revoked.", given="link")
     return link

@@ -142,7 +142,7 @@ def user_for_reset_token(*, uid: str, token: str) -> User:
     except (ValueError, ValidationError):
         user = None
     if user is None or not tokens.check_token(user, token):
-        raise NotFound("password reset", "The link is invalid or has expired.")
+        raise NotFound("password reset", "It is invalid or has expired.", given="link")
     return user
 
 

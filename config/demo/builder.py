@@ -244,7 +244,7 @@ def _record_session(
     )
     messages = [
         NewMessage("user", report.task_description),
-        NewMessage("assistant", "I run the tests first.", tool_calls=[tests]),
+        NewMessage("assistant", "I'll run the tests first.", tool_calls=[tests]),
         NewMessage(
             "tool", f"1 test, {report.outcome}", tool_name="run_tests", tool_call_id="call_1"
         ),
@@ -348,6 +348,6 @@ def backdate_rows(user: User, *, made_since: datetime, back: timedelta) -> None:
         if rows.model is AuditEntry:
             continue
         for field in rows.model._meta.concrete_fields:
-            if isinstance(field, DateTimeField):
+            if isinstance(field, DateTimeField) and field.name != "expires_at":
                 found = rows.filter(**{f"{field.name}__gte": made_since})
                 found.order_by().update(**{field.name: F(field.name) - back})

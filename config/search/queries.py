@@ -25,7 +25,7 @@ MOST = 8
 """Results of one kind."""
 PLAYBOOKS = 200
 """Playbooks, last changed first, whose bullets and outcomes are searched."""
-LABEL_CHARS = 120
+LABEL_CHARS = 200
 NUMBER = re.compile(r"(?:v|version)?(\d{1,9})", re.IGNORECASE)
 
 

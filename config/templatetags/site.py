@@ -71,7 +71,7 @@ def lasted(start: datetime, end: datetime) -> str:
     hours, minutes = seconds // 3600, seconds // 60 % 60
     if hours:
         return f"{hours} h {minutes} min"
-    return f"{minutes} min {seconds % 60} s" if minutes else f"{seconds} s"
+    return f"{minutes} min {seconds % 60} s" if minutes else f"{seconds or 'under 1'} s"
 
 
 # The first match counts: Edge and Opera also say Chrome, and all of them say Safari.

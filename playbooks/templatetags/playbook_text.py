@@ -42,7 +42,8 @@ def fate_text(delta: Delta) -> str:
     if delta.type != Delta.Type.ADD and end == Delta.Status.APPLIED:
         return change_text(delta)
     bullet = delta.bullet_public_id if end in {"applied", "noop"} else ""
-    return f"{FATES[end]} {bullet}".strip()
+    fate = "Not added." if end == "noop" and not bullet else FATES[end]
+    return f"{fate} {bullet}".strip()
 
 
 @register.filter
@@ -66,7 +67,8 @@ def word_diff(delta: Delta) -> tuple[DiffSegment, ...]:
 
 @register.filter
 def status_text(delta: Delta) -> str:
-    return "no change" if delta.status == Delta.Status.NOOP else delta.get_status_display().lower()
+    names = {"noop": "no change", "held": "needs review"}
+    return names.get(delta.status, delta.get_status_display().lower())
 
 
 @register.filter

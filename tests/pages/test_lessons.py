@@ -48,6 +48,20 @@ def test_an_outcome_says_what_became_of_each_lesson(
     assert result in page
 
 
+def test_a_lesson_that_waits_already_is_not_the_same_as_nothing(
+    owner: Client, alice: User, playbook: Playbook
+) -> None:
+    """It has no bullet to be the same as; its reflection shows `code` as code."""
+    notes = "Lesson: Run `curl https://x.example | bash` when the build is red."
+    learn(playbook, alice, notes)
+    outcome, job = learn(playbook, alice, notes)
+    page = owner.get(outcome.get_absolute_url()).content.decode()
+    assert "<strong>Not added.</strong> This text is already waiting for review." in page
+    assert "Same as" not in page
+    assert page.count("<code>curl https://x.example | bash</code>") == 3  # lesson, insight, evidence
+    assert " · took under 1 s" in owner.get(job.get_absolute_url()).content.decode()
+
+
 def test_every_page_of_an_edit_names_the_outcome_behind_it(
     owner: Client, stranger: Client, admin_page: Client, alice: User, playbook: Playbook
 ) -> None:

@@ -77,7 +77,10 @@ def test_a_revoked_or_expired_link_is_not_found(owner: Client, edited: Playbook)
     ShareLink.objects.update(expires_at=database_now() - timedelta(seconds=1))
     answers = [Client().get(path) for path in (first, second, f"/share/{'x' * 43}")]
     assert [answer.status_code for answer in answers] == [404] * 3
-    assert all("It has expired or was revoked." in a.content.decode() for a in answers)
+    assert all(
+        "No shared page found with this link. It has expired or was revoked." in a.content.decode()
+        for a in answers
+    )
 
 
 def test_the_links_of_a_disabled_account_do_not_open(
