@@ -64,7 +64,7 @@ screenshots: dev ## Take the README's screenshots.
 billing-migrations: dev ## Billing off, on, off, on with dj-stripe's own migrations: about 5 minutes.
 	@exec $(BIN)/python -m tests.billing.stripe.billing_toggle
 
-stripe-test-mode: dev ## A subscription's life cycle at Stripe; needs STRIPE_SECRET_KEY=sk_test_….
+stripe-test-mode: dev ## A subscription's life cycle in Stripe; needs STRIPE_SECRET_KEY=sk_test_….
 	@exec $(BIN)/python -m tests.billing.stripe.stripe_test_mode
 
 lint: dev ## Run the quick checks of `make test`.

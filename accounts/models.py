@@ -40,7 +40,7 @@ class UserManager(BaseUserManager["User"]):
 class User(BaseModel, AbstractBaseUser, PermissionsMixin):
     """A user. The e-mail, always in lower case, is the login name."""
 
-    email = models.EmailField("e-mail", max_length=254, unique=True)
+    email = models.EmailField("email", max_length=254, unique=True)
     email_verified = models.BooleanField(default=False)
     pending_email = models.EmailField(
         max_length=254, blank=True, help_text="asked for, and not verified yet"
@@ -48,7 +48,7 @@ class User(BaseModel, AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField(default=False)
     second_factor_required = models.BooleanField(
-        default=False, help_text="refused everything but setting one up until there is one"
+        default=False, help_text="until one is set up, the user can do nothing else"
     )
     settings = models.JSONField(default=dict, blank=True)
 
@@ -156,7 +156,7 @@ class WebhookEndpoint(BaseModel):
     url = models.CharField(max_length=500)
     encrypted_key = models.TextField(editable=False, help_text="the signing secret")
     failures = models.PositiveIntegerField(default=0, help_text="deliveries in a row that failed")
-    disabled_at = models.DateTimeField(null=True, help_text="when the URL said that it is gone")
+    disabled_at = models.DateTimeField(null=True, help_text="when the URL responded with 410")
 
     class Meta:
         verbose_name = "webhook"

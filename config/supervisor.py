@@ -199,10 +199,10 @@ class Supervisor:
             return
         pause = child.record_death()
         if len(child.deaths) >= MAX_DEATHS and not self.announced:
-            log(f"{child.name} ended {MAX_DEATHS} times in a minute (code {code}): stopping.")
+            log(f"{child.name} exited {MAX_DEATHS} times in a minute (code {code}): stopping.")
             self.exit_code = 1
         else:
-            log(f"{child.name} ended with code {code}; starting it again in {pause:g} s.")
+            log(f"{child.name} exited with code {code}; restarting in {pause:g} s.")
 
     def _end(self) -> None:
         """SIGTERM to each child; after the grace time SIGKILL to each group."""

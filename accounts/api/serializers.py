@@ -25,7 +25,7 @@ class LoginSerializer(CredentialsSerializer):
 
 class RegistrationSerializer(serializers.Serializer[Any]):
     email = serializers.CharField()
-    status = serializers.CharField(help_text="`registered`, for a known address too.")
+    status = serializers.CharField(help_text="`registered`, also for an address in use.")
     message = serializers.CharField()
 
 
@@ -112,7 +112,7 @@ class WebhookDeliverySerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     attempts = serializers.IntegerField()
     status = serializers.IntegerField(allow_null=True, help_text="Of the last response.")
-    error = serializers.CharField(help_text="Why the last attempt failed; empty: it did not.")
+    error = serializers.CharField(help_text="Why the last attempt failed, or empty.")
     delivered_at = serializers.DateTimeField(allow_null=True)
     next_attempt_at = serializers.DateTimeField(
         allow_null=True, help_text="null: delivered, or given up."
@@ -124,9 +124,9 @@ class WebhookSerializer(serializers.Serializer[Any]):
 
     url = serializers.CharField()
     updated_at = serializers.DateTimeField()
-    failures = serializers.IntegerField(help_text="Deliveries in a row that failed.")
+    failures = serializers.IntegerField(help_text="Consecutive failed deliveries.")
     disabled_at = serializers.DateTimeField(
-        allow_null=True, help_text="When the URL responded with 410; setting it again goes on."
+        allow_null=True, help_text="When the URL responded with 410; set it again to resume."
     )
     deliveries = WebhookDeliverySerializer(source="last_deliveries", many=True)
 

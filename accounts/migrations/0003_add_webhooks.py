@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
                 ('url', models.CharField(max_length=500)),
                 ('encrypted_key', models.TextField(editable=False, help_text='the signing secret')),
                 ('failures', models.PositiveIntegerField(default=0, help_text='deliveries in a row that failed')),
-                ('disabled_at', models.DateTimeField(help_text='when the URL said that it is gone', null=True)),
+                ('disabled_at', models.DateTimeField(help_text='when the URL responded with 410', null=True)),
                 ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='webhook', to=settings.AUTH_USER_MODEL)),
             ],
             options={

@@ -85,7 +85,7 @@ def resource(request: HttpRequest) -> HttpResponseBase:
 def register(request: HttpRequest) -> HttpResponseBase:
     """RFC 7591; clients cannot be changed later, so no RFC 7592."""
     if len(request.body) > MAX_DOCUMENT_BYTES:
-        raise TooLarge(f"Over {MAX_DOCUMENT_BYTES} bytes.", code="invalid_client_metadata")
+        raise TooLarge(f"Send at most {MAX_DOCUMENT_BYTES} bytes.", code="invalid_client_metadata")
     metadata = read_metadata(request.body)
     registered = register_client(metadata=metadata, address=client_address(request))
     client, secret = registered.client, registered.secret

@@ -155,7 +155,7 @@ class BillingAccountAdmin(PlanListAdmin, ReadOnlyAdmin):
     def overage(self, account: BillingAccount) -> str:
         return account.overage_price if account.overage_subscription_id else ""
 
-    @admin.display(description="at Stripe")
+    @admin.display(description="in Stripe")
     def at_stripe(self, account: BillingAccount) -> str:
         """Links to Stripe's page of the customer, and to our list of its events."""
         customer = account.stripe_customer_id

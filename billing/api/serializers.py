@@ -18,7 +18,7 @@ class UsageTotalsSerializer(serializers.Serializer[Any]):
     unfinished_calls = serializers.IntegerField(help_text="Calls that started and never completed.")
     prompt_tokens = serializers.IntegerField()
     completion_tokens = serializers.IntegerField()
-    cached_tokens = serializers.IntegerField(help_text="Part of prompt_tokens.")
+    cached_tokens = serializers.IntegerField(help_text="Included in prompt_tokens.")
     total_tokens = serializers.IntegerField()
     estimated_calls = serializers.IntegerField(
         help_text="Calls whose tokens are an estimate: the provider reported none."
@@ -115,7 +115,7 @@ class PlanSerializer(serializers.Serializer[Any]):
     max_playbooks = IncludedField(source="included.max_playbooks")
     max_keys = IncludedField(source="included.max_keys")
     reports_per_hour = IncludedField(
-        source="included.reports_per_hour", help_text="Reports over it wait for an evolution."
+        source="included.reports_per_hour", help_text="Reports beyond it wait for an evolution."
     )
     retention_days = serializers.IntegerField(
         allow_null=True, help_text="Retention of traces and notes; null: the server's setting."
@@ -126,7 +126,7 @@ class QuotaSerializer(serializers.Serializer[Any]):
     """How much of one limit is used in the current period."""
 
     resource = serializers.ChoiceField(choices=QuotaResource.choices)
-    used = serializers.IntegerField(help_text="Of `usd`: whole US dollars.")
+    used = serializers.IntegerField(help_text="Whole US dollars for `usd`.")
     held = serializers.IntegerField(help_text="Reserved for running jobs.")
     limit = serializers.IntegerField(allow_null=True, help_text=UNLIMITED)
     percent = serializers.IntegerField(help_text="Percent of the limit used, at most 100.")
@@ -219,7 +219,7 @@ class BudgetListSerializer(serializers.Serializer[Any]):
 
 
 class OverageUpdateSerializer(serializers.Serializer[Any]):
-    """Whether model calls go on beyond the plan."""
+    """Whether model calls continue beyond the plan."""
 
     on = serializers.BooleanField()
 
@@ -229,14 +229,14 @@ class SubscriptionCreateSerializer(serializers.Serializer[Any]):
 
     plan = serializers.CharField(max_length=40, help_text="The plan's slug, such as `pro`.")
     interval = serializers.ChoiceField(
-        choices=["month", "year"], default="month", help_text="How often it is paid."
+        choices=["month", "year"], default="month", help_text="Billing interval."
     )
 
 
 class RedirectUrlSerializer(serializers.Serializer[Any]):
     """A URL to open in the user's browser."""
 
-    url = serializers.URLField(help_text="Page of the payment provider; valid for a short time.")
+    url = serializers.URLField(help_text="The payment provider's page; valid for a short time.")
 
 
 class WebhookReceiptSerializer(serializers.Serializer[Any]):

@@ -128,7 +128,7 @@ class Limit(BaseModel):
     def clean(self) -> None:
         """Refuse what nothing enforces, and another's playbook: it would reveal its cost."""
         if (self.scope, self.window) not in ENFORCED.get(self.unit, []):
-            raise ValidationError(f"Nothing limits {self.get_unit_display()} in this way.")
+            raise ValidationError(f"{self.get_unit_display()}: cannot be limited in this way.")
         user = self.user if self.user_id else None
         if self.playbook_id and user and not hooks.playbook_names(user, ids=[self.playbook_id]):
             raise ValidationError({"playbook_id": "This user has no such playbook."})

@@ -103,7 +103,7 @@ def withdraw_plan(*, account: BillingAccount, by: Principal) -> BillingAccount:
         account = BillingAccount.objects.select_for_update(of=("self",)).get(pk=account.pk)
         if account.complimentary_plan_id is None:
             raise Conflict(
-                "This user has no complimentary plan. Change a subscription at Stripe: in the "
+                "This user has no complimentary plan. Change a subscription in Stripe: in the "
                 "customer portal or in the Stripe dashboard.",
                 code="nothing_given",
             )

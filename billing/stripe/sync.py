@@ -201,7 +201,7 @@ def _mark_trial(account: BillingAccount, cards: dict[str, str]) -> str:
 
 def _report_duplicate_subscription(account: BillingAccount) -> None:
     """Log and e-mail that a user pays twice; people decide which one to cancel and refund."""
-    logger.error("Account %s pays two subscriptions at Stripe", account.pk)
+    logger.error("Account %s pays two subscriptions in Stripe", account.pk)
     send_email("two_subscriptions", to=account.user.email, site=settings.PUBLIC_URL)
 
 

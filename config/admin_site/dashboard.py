@@ -92,7 +92,7 @@ def job_tiles(now: datetime) -> list[Tile]:
             ALERT if late else OK,
         ),
         of_state("Running", "running"),
-        of_state("Waiting to retry", "waiting", "open for the reasons"),
+        of_state("Waiting to retry", "waiting", "open to see why"),
         of_state("Stuck", "stuck", "check the worker"),
     ]
 

@@ -84,6 +84,6 @@ class UserAdmin(AccountUserAdmin):
         words = [user.plan_name, (user.plan_status or "free").replace("_", " ")]
         return ", ".join(filter(None, words))
 
-    @admin.display(description="everything of theirs")
+    @admin.display(description="customer page")
     def customer_page(self, user: User) -> str:
         return format_html('<a href="{}">{}</a>', reverse("admin:customer", args=[user.pk]), user)

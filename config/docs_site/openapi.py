@@ -40,7 +40,7 @@ TAGS = {
     "evidence": "Success rates and costs by version.",
     "shares": "Read-only links to a version diff or the evidence.",
     "evolutions": "Turn outcomes into a new version, and follow the job.",
-    "sources": "Who taught a playbook; revert what one source taught.",
+    "sources": "What a playbook learned from; revert learning from one source.",
     "sessions": "Transcripts of agents, which become outcomes.",
     "search": "Search your data and the documentation.",
     "webhook": "Where the account's events are sent.",

@@ -36,7 +36,7 @@ def _call_roles(base: str) -> Finding:
     unfit = "; ".join(f"{role}: {why}" for role, why in found.items() if why)
     if unfit:
         return failed(unfit, "Try another model, or the settings in docs/LOCAL_MODELS.md.")
-    return ok(f"{base} fits as {', '.join(found)}; {tokens:,} tokens")
+    return ok(f"{base} works as {', '.join(found)}; {tokens:,} tokens")
 
 
 def _list_models(base: str) -> Finding:

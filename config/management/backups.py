@@ -30,7 +30,7 @@ def write_backup(target: Path) -> Path:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         target = target / f"ace-{stamp}.{SUFFIXES[connection.vendor]}"
     if target.exists():
-        raise BackupError(f"{target} exists already: choose another file.")
+        raise BackupError(f"{target} already exists: choose another file.")
     part = target.with_name(f"{target.name}.part")
     try:
         part.unlink(missing_ok=True)

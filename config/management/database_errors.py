@@ -47,7 +47,7 @@ def _unreachable_message(error: OperationalError) -> str:
     why = str(error).partition("\n")[0].rstrip(".?")
     return (
         f"The database does not answer: {why}. "
-        "Check DATABASE_URL; `manage.py doctor database` tells more."
+        "Check DATABASE_URL; for details, run `manage.py doctor database`."
     )
 
 

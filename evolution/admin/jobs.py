@@ -64,7 +64,7 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
             "trigger triggered_by correlation_id training from_version notified_at",
         ),
         _group("Result", "to_version outcomes_processed skipped_outcomes token_totals"),
-        _group("With what", "engine prompt_versions ace_core_version config_hash"),
+        _group("Engine", "engine prompt_versions ace_core_version config_hash"),
     )
     csv_columns = (
         *("id", "status", "error_code", "wait_reason", "playbook_id", "playbook__owner__email"),
@@ -170,7 +170,7 @@ class CircuitStateFilter(admin.SimpleListFilter):
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("open", "no call passes")]
+        return [("open", "calls paused")]
 
     def queryset(self, request: HttpRequest, rows: Any) -> QuerySet[Any]:
         found: QuerySet[Any] = rows.open(database_now()) if self.value() == "open" else rows

@@ -62,7 +62,7 @@ class OutcomeCreateSerializer(serializers.Serializer[Any]):
 
 
 class OutcomeUpdateSerializer(serializers.Serializer[Any]):
-    """What a check that knows says of a reported task; its evidence is `ground_truth` then."""
+    """Corrects a reported task; its evidence source becomes `ground_truth`."""
 
     outcome = serializers.ChoiceField(choices=Outcome.Status.choices, required=False)
     notes = Text(**LONG_TEXT, help_text="What the check found, such as the failed test.")
@@ -118,7 +118,7 @@ class OutcomeDetailSerializer(OutcomeSerializer):
     reflection = serializers.DictField(help_text="What the Reflector found; empty before.")
     edits = EditSerializer(many=True, help_text="Edits and votes based on this outcome.")
     to_version = serializers.IntegerField(
-        source="job.to_version.number", **NULLABLE, help_text="The version that its evolution made."
+        source="job.to_version.number", **NULLABLE, help_text="The version its evolution created."
     )
 
 
@@ -139,7 +139,7 @@ class RecordedOutcomeSerializer(serializers.Serializer[Any]):
         source="job", allow_null=True, help_text="Started by this report, or null."
     )
     warnings = serializers.ListField(
-        child=Text(), read_only=True, help_text="What was not understood and is not stored."
+        child=Text(), read_only=True, help_text="What was not understood and not stored."
     )
 
 
@@ -213,7 +213,7 @@ class EvolutionSerializer(serializers.Serializer[Any]):
         help_text="Failed attempts; the fifth one fails the evolution."
     )
     outcomes_processed = serializers.IntegerField()
-    refused_count = serializers.IntegerField(help_text="Edits that were rejected or are held.")
+    refused_count = serializers.IntegerField(help_text="Edits that were rejected or need review.")
     from_version = serializers.IntegerField(source="from_version.number", **NULLABLE)
     to_version = serializers.IntegerField(
         source="to_version.number", **NULLABLE, help_text="null: none yet."
@@ -231,14 +231,14 @@ class EvolutionSerializer(serializers.Serializer[Any]):
 
 
 class EvolutionDetailSerializer(EvolutionSerializer):
-    refused = EditSerializer(many=True, help_text="Edits that were rejected or are held.")
+    refused = EditSerializer(many=True, help_text="Edits that were rejected or need review.")
 
 
 class SuccessRateSerializer(serializers.Serializer[Any]):
     tasks = serializers.IntegerField()
     successes = serializers.IntegerField()
     success_rate = serializers.FloatField(source="share", help_text="0 to 1.")
-    low = serializers.FloatField(help_text="Lower end of its 95 % interval (Wilson).")
+    low = serializers.FloatField(help_text="Lower end of the 95% interval (Wilson).")
     high = serializers.FloatField()
 
 
@@ -262,7 +262,7 @@ class VersionEvidenceSerializer(serializers.Serializer[Any]):
 
 
 class EvidenceSerializer(serializers.Serializer[Any]):
-    """Success rates and costs by version. What differs may have other causes."""
+    """Success rates and costs by version. Differences may have other causes."""
 
     assumed = serializers.IntegerField(help_text="Tasks without a known version.")
     versions = VersionEvidenceSerializer(many=True, help_text="Versions with tasks, newest first.")
@@ -302,7 +302,7 @@ class SourceSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     label = serializers.CharField(help_text="Name of the key or app, your email, or staff.")  # type: ignore[assignment]  # DRF takes it out of the class
     outcome_count = serializers.IntegerField()
-    edit_count = serializers.IntegerField(help_text="Operations of the key or app itself.")
+    edit_count = serializers.IntegerField(help_text="Edits made by the key or app itself.")
     correction_count = serializers.IntegerField(help_text="Outcomes that it corrected.")
     last_at = serializers.DateTimeField()
 
@@ -479,7 +479,7 @@ class ShareLinkSerializer(serializers.Serializer[Any]):
 
 
 class ShareLinkCreatedSerializer(ShareLinkSerializer):
-    url = Text(help_text="Shown only now.")
+    url = Text(help_text="Shown only once.")
 
 
 class ShareLinkCreateSerializer(serializers.Serializer[Any]):
@@ -498,7 +498,7 @@ class CaseSerializer(serializers.Serializer[Any]):
     target = Text(help_text="The right answer.")
     match = serializers.ChoiceField(choices=Case.Match.choices)
     must_pass = serializers.BooleanField()
-    is_taught = serializers.BooleanField(help_text="Its outcome was learned from.")
+    is_taught = serializers.BooleanField(help_text="true: an evolution learned from its outcome.")
     created_at = serializers.DateTimeField()
 
 

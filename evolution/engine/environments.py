@@ -266,7 +266,7 @@ def function_at(path: str) -> Any:
         what = f"{type(error).__name__}: {error}"
         raise ValueError(f"The module of {path!r} cannot be imported: {what}") from None
     if not callable(function):
-        raise ValueError(f"{path!r} is no function.")
+        raise ValueError(f"{path!r} is not a function.")
     return function
 
 

@@ -183,7 +183,7 @@ def _broken_calls(playbook: Playbook) -> Iterator[Group]:
         timedelta(seconds=longest_deadline(settings.LLM_DEADLINE_SECONDS) + 10) + SETTLED_WITHIN
     )
     old = calls.filter(status="started", created_at__lt=database_now() - longest)
-    yield "metering_open", "a call was never ended; does the sweep run?", old
+    yield "metering_open", "a call never ended; is the sweep running?", old
     held = calls.filter(held_usd__gt=0).exclude(status="started")
     yield "metering_held", "a call has ended and still holds money", held
 
@@ -294,7 +294,7 @@ def quotas() -> Iterator[Problem]:
         rows = QuotaPeriod.objects.annotate(reserved=Coalesce(Subquery(reserved), 0))
         wrong = rows.exclude(**{f"{resource}_held": F("reserved")})
         for pk, total in wrong.values_list("pk", "reserved").iterator():
-            sentence = f"a plan month holds other {resource} than are reserved, which are {total}"
+            sentence = f"a plan month holds the wrong {resource}: {total} are reserved"
             yield Problem("quota_held", None, (str(pk),), sentence)
 
 
@@ -302,7 +302,7 @@ def daily_spend() -> Iterator[Problem]:
     """The daily spend is the sum of the day's calls."""
     for day, cost in mismatched_days():
         playbook_id = None if day.playbook_id == NOBODY else day.playbook_id
-        sentence = f"the sum of {day.day} is not what its calls cost, which is ${cost}"
+        sentence = f"the sum of {day.day} differs from the cost of its calls, ${cost}"
         ids = (str(day.user_id), "own key" if day.own_key else "operator's key")
         yield Problem("spent_day", playbook_id, ids, f"{sentence}: manage.py rebuild_daily_spend")
 

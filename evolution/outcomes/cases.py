@@ -257,7 +257,7 @@ def judge_answers(cases: list[Case], runs: Mapping[Any, CaseRun]) -> tuple[bool,
     worse, gains = _differing(cases, runs, turns=(1, 2))
     lost = min(len(first_worse) - len(first_gains), len(worse) - len(gains))
     refused = any(case.must_pass for case in worse) or lost >= 1 + math.ceil(len(cases) / 20)
-    counted = f"{len(worse)} of {len(cases)} cases that passed now fail, {len(gains)} pass anew."
+    counted = f"{len(worse)} of {len(cases)} cases that passed now fail, {len(gains)} newly pass."
     return refused, counted
 
 

@@ -58,7 +58,7 @@ RESUME = "The run is saved: run the same command with --resume to continue."
 ENVIRONMENTS = (
     "what checks the answers: `auto` (by the targets), `answer`, `exact`, `number`, `list`, "
     "`call:package.module:function`, `run:program arguments` (no shell; JSON on stdin), or "
-    "`world:package.module:Class` to act in"
+    "`world:package.module:Class` for an agent to act in"
 )
 PROMPTS = ("generator", "reflector", "curator", "judge", "repair")
 
@@ -92,7 +92,7 @@ class TrainingCommand(BaseCommand):
         add("--rounds", type=positive, default=1, help="maximum attempts per sample (1)")
         add("--environment", default="auto", help=ENVIRONMENTS)
         add("--environment-seconds", type=seconds, default=10, help="time limit for `run:` (10)")
-        add("--agent", default="", help="`run:program arguments` that does the tasks")
+        add("--agent", default="", help="`run:program arguments` that answers the tasks")
         add("--agent-seconds", type=seconds, default=600, help="time limit of --agent (600)")
         add("--max-steps", type=positive, default=MAX_STEPS, help="actions in a world (30)")
         add(

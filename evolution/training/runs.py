@@ -131,7 +131,7 @@ def resume_training(*, playbook: Playbook, kind: str, config: dict[str, Any]) ->
         )
         if other:
             raise Conflict(
-                f"The training was started with another {', '.join(other)}. Use the same again, "
+                f"The training was started with a different {', '.join(other)}. Use the same, "
                 "or leave --resume out to start over."
             )
         run.resume_run()

@@ -171,7 +171,7 @@ def add_cases(request: UserRequest, pk: str) -> HttpResponse:
     sent = {name: request.POST.get(name, "") for name in ("content", "match")}
     must_pass = "must_pass" in request.POST
     added = cases.add_cases(playbook=playbook, by=by, must_pass=must_pass, **sent)
-    add_success_message(request, f"{added} cases added. New versions are checked on them first.")
+    add_success_message(request, f"Cases added: {added}. New versions are checked on them first.")
     return redirect("evolution:evidence", pk)
 
 
@@ -181,7 +181,7 @@ def keep_case(request: UserRequest, pk: str, outcome: str) -> HttpResponse:
     row = Outcome.objects.for_user(request.user).select_related("playbook").fetch(outcome)
     target = request.POST.get("target", "")
     kept = cases.keep_as_case(outcome=row, by=Principal.of(request.user), target=target)
-    add_success_message(request, "Kept as a case." if kept else "This task is a case already.")
+    add_success_message(request, "Kept as a case." if kept else "This task is already a case.")
     return redirect(row)
 
 

@@ -249,7 +249,7 @@ def _spend_faults(now: datetime) -> Iterator[Incident]:
     cost = spent.pop(today, Decimal(0)) or Decimal(0)
     usual = sum(filter(None, spent.values()), Decimal(0)) / SPEND_DAYS
     if cost >= SPEND_FLOOR_USD and cost > SPEND_FACTOR * usual:
-        text = f"${cost:.2f} were spent on {today}, against ${usual:.2f} a day in the week before."
+        text = f"${cost:.2f} was spent on {today}, against ${usual:.2f} a day in the week before."
         yield Incident(kind=Kind.SPEND_JUMPED, key=str(today), text=text)
 
 

@@ -102,10 +102,10 @@ class VersionAdmin(PlaybookContentAdmin):
 def rollback_lines(diff: Diff) -> list[str]:
     """What a rollback changes, a line for each bullet."""
     return [
-        *(f"{bullet.id} comes back: {bullet.content}" for bullet in diff.added),
-        *(f"{bullet.id} goes: {bullet.content}" for bullet in diff.removed),
+        *(f"{bullet.id} is restored: {bullet.content}" for bullet in diff.added),
+        *(f"{bullet.id} is retired: {bullet.content}" for bullet in diff.removed),
         *(f"{one.id}: {one.before.content} → {one.after.content}" for one in diff.changed),
-        *(f"{one.id} moves: {one.before.section} → {one.after.section}" for one in diff.moved),
+        *(f"{one.id} is moved: {one.before.section} → {one.after.section}" for one in diff.moved),
     ]
 
 

@@ -87,7 +87,7 @@ class PlaybookUpdateSerializer(BasePlaybookNameSerializer):
         choices=TrialPolicy.choices,
         required=False,
         help_text="What happens to a worse new version: it is reverted, only reported to you, "
-        "or not looked for.",
+        "or no trials run.",
     )
     status = serializers.ChoiceField(
         choices=Playbook.Status.choices, required=False, help_text="`active` restores."
@@ -95,7 +95,7 @@ class PlaybookUpdateSerializer(BasePlaybookNameSerializer):
 
 
 class ImportPreviewEntrySerializer(serializers.Serializer[Any]):
-    """One piece of the text: a bullet, or why it is none."""
+    """One piece of the text: a bullet, or why it is not one."""
 
     line = serializers.IntegerField(help_text="From 1; 0: the format has no lines.")
     section = CharField(help_text="Title of its section.")
@@ -173,7 +173,7 @@ class PlaybookSerializer(serializers.Serializer[Any]):
     pending_outcomes = serializers.IntegerField()
     pending_reviews = serializers.IntegerField(help_text="Suggestions that need a person.")
     waiting_for_room = serializers.IntegerField(
-        help_text="Of the reviews: lessons for which the playbook is full."
+        help_text="Reviews that wait because the playbook is full."
     )
     last_evolution = serializers.SerializerMethodField()
 
@@ -193,7 +193,7 @@ class PlaybookDetailSerializer(PlaybookSerializer):
     """A playbook with its advice, as agents read it."""
 
     current_version = serializers.IntegerField(source="current_version.number")
-    version = serializers.IntegerField(help_text="The version that `content` is.")
+    version = serializers.IntegerField(help_text="The version of `content`.")
     serving_id = CharField(help_text="Send it when you report the outcome of the task.")
     content = CharField(help_text="The bullets under their section headings, each with its id.")
     left_out = OmittedBulletsSerializer(many=True)
@@ -217,7 +217,7 @@ class VersionSerializer(serializers.Serializer[Any]):
     text_hash = CharField(help_text="SHA-256 of the agent view.")
     job_id = serializers.UUIDField(allow_null=True, help_text="The evolution that made it.")
     source = CharField(help_text="key:<id> or app:<id> of the key or app that made it, if any.")  # type: ignore[assignment]  # DRF takes it out of the class
-    source_name = CharField(help_text="The name of that key or app then.")
+    source_name = CharField(help_text="The name of that key or app at that time.")
     diff_summary = serializers.DictField(child=serializers.IntegerField(), help_text="Counts.")
     created_at = serializers.DateTimeField()
 
@@ -236,7 +236,7 @@ class DeltaSerializer(serializers.Serializer[Any]):
     outcome_ids = serializers.ListField(child=CharField())
     provenance = serializers.DictField(help_text="Of a machine: `model`; `sources`: who reported.")
     source = CharField(help_text="key:<id> or app:<id> of the key or app that made it, if any.")  # type: ignore[assignment]  # DRF takes it out of the class
-    source_name = CharField(help_text="The name of that key or app then.")
+    source_name = CharField(help_text="The name of that key or app at that time.")
 
 
 class VersionDetailSerializer(VersionSerializer):
@@ -273,15 +273,15 @@ class VersionDiffSerializer(serializers.Serializer[Any]):
     against = serializers.IntegerField()
     added = VersionBulletSerializer(many=True)
     removed = VersionBulletSerializer(many=True)
-    changed = BulletDiffSerializer(many=True, help_text="Another text.")
-    moved = BulletDiffSerializer(many=True, help_text="Another section.")
-    counted = BulletDiffSerializer(many=True, help_text="Other counters.")
+    changed = BulletDiffSerializer(many=True, help_text="Different text.")
+    moved = BulletDiffSerializer(many=True, help_text="Different section.")
+    counted = BulletDiffSerializer(many=True, help_text="Different counters.")
 
 
 class SectionSerializer(serializers.Serializer[Any]):
     key = CharField()
     title = CharField()
-    slug = CharField(help_text="Starts the ids of bullets added here.")
+    slug = CharField(help_text="Prefix of the ids of bullets added here.")
     position = serializers.IntegerField()
     aliases = serializers.ListField(child=CharField())
 
@@ -319,7 +319,7 @@ class BulletChangeSerializer(serializers.Serializer[Any]):
     reason = CharField()
     author_id = serializers.UUIDField(allow_null=True)
     source = CharField(help_text="key:<id> or app:<id> of the key or app that made it, if any.")  # type: ignore[assignment]  # DRF takes it out of the class
-    source_name = CharField(help_text="The name of that key or app then.")
+    source_name = CharField(help_text="The name of that key or app at that time.")
     job_id = serializers.UUIDField(allow_null=True)
     outcome_ids = serializers.ListField(child=CharField())
 
@@ -408,7 +408,7 @@ class ReviewItemSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=ReviewItem.State.choices)
     delta = DeltaSerializer()
     version = serializers.IntegerField(
-        source="version.number", default=None, allow_null=True, help_text="Of its approval."
+        source="version.number", default=None, allow_null=True, help_text="Created by the approval."
     )
     created_at = serializers.DateTimeField()
     decided_at = serializers.DateTimeField(allow_null=True)
@@ -416,7 +416,7 @@ class ReviewItemSerializer(serializers.Serializer[Any]):
 
 class ReviewItemApproveSerializer(serializers.Serializer[Any]):
     content = serializers.CharField(
-        max_length=20_000, allow_blank=True, default="", help_text="Your wording instead."
+        max_length=20_000, allow_blank=True, default="", help_text="Replaces the suggested text."
     )
 
 
@@ -428,7 +428,7 @@ class TrialStartSerializer(serializers.Serializer[Any]):
     share = serializers.FloatField(
         allow_null=True,
         default=None,
-        help_text="Of readings without the playbook: above 0, up to 0.5; 0.1 if left out.",
+        help_text="Share of reads without the playbook: above 0, up to 0.5; default 0.1.",
     )
 
 
@@ -436,7 +436,7 @@ class TrialEndSerializer(serializers.Serializer[Any]):
     keep = serializers.ChoiceField(
         choices=("newest", "stable"),
         default="newest",
-        help_text="What everybody reads; `stable` takes the version on trial back.",
+        help_text="What everyone reads from now on; `stable` reverts the newest.",
     )
 
 
@@ -457,21 +457,21 @@ class TrialEvidenceSerializer(serializers.Serializer[Any]):
 
     worse = serializers.FloatField(source="tally.worse_by")
     better = serializers.FloatField(source="tally.better_by")
-    threshold = serializers.IntegerField(help_text="From here on it decides.")
+    threshold = serializers.IntegerField(help_text="The trial ends at this value.")
 
 
 class TrialSerializer(serializers.Serializer[Any]):
-    """A comparison of two arms, which a coin gives to readings."""
+    """A comparison of two arms, to which reads are assigned at random."""
 
     id = serializers.UUIDField()
     playbook_id = serializers.UUIDField()
     kind = serializers.ChoiceField(choices=Trial.Kind.choices)
-    bullet_id = CharField(help_text="Of kind `bullet`; else empty.")
-    share = serializers.FloatField(source="control_share", help_text="Readings of `stable`.")
+    bullet_id = CharField(help_text="For kind `bullet`; else empty.")
+    share = serializers.FloatField(source="control_share", help_text="Share of reads on `stable`.")
     status = serializers.ChoiceField(choices=Trial.Status.choices)
     gate = CharField(help_text="What the check on cases has found; empty without cases.")
     verdict = serializers.SerializerMethodField(help_text="null: none yet.")
-    reason = CharField(help_text="Of the verdict, with figures.")
+    reason = CharField(help_text="The verdict's reason, with figures.")
     stable_version = serializers.IntegerField(source="stable_version.number")
     newest_version = serializers.IntegerField(source="newest.number")
     arms = TrialArmsSerializer(source="tally")

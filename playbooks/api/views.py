@@ -281,7 +281,7 @@ class VersionViewSet(BasePlaybookViewSet):
     @operation(
         Scope.READ,
         s.VersionDiffSerializer,
-        parameters=[OpenApiParameter("against", POSITIVE, description="Left out: the one before.")],
+        parameters=[OpenApiParameter("against", POSITIVE, description="Default: the one before.")],
     )
     def diff_versions(self, pk: UUID, number: int) -> Any:
         """Compare a version with another one, bullet by bullet."""

@@ -419,7 +419,7 @@ def _cleaned(entry: Entry, texts: Collection[str]) -> Entry:
     except DocumentError as error:
         content = clean_line(entry.content, limit=200)
         return replace(entry, content=content, skipped=error.message)
-    same = "The same advice is there already." if normal_text(content) in texts else ""
+    same = "The same advice is already there." if normal_text(content) in texts else ""
     return replace(entry, content=content, skipped=same)
 
 

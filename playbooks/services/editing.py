@@ -91,5 +91,5 @@ def _refuse_foreign_outcomes(playbook: Playbook, operations: Sequence[Operation]
     known = hooks.find_outcomes(playbook.pk, ids) if ids else {}
     if len(known) != len(ids) or not all(map(is_uuid, wanted)):
         raise Invalid.field(
-            "operations", "`outcome_ids` has an id that is no outcome of this playbook."
+            "operations", "`outcome_ids` has an id that is not one of this playbook's outcomes."
         )

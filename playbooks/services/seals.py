@@ -120,7 +120,7 @@ def check_serving(token: str) -> str:
     try:
         seal, number = decode_serving(token)[:2]
     except Invalid:
-        return f"{token[:50]} is no serving_id"
+        return f"{token[:50]} is not a serving_id"
     if Version.objects.filter(number=number, seal__startswith=seal).exists():
         return ""
     return f"no version {number} has the seal {seal} of a serving_id: it was rewritten"

@@ -60,7 +60,7 @@ def _check_version(
     try:
         document = parse(version.text, sections=sections)
     except DocumentError as error:
-        return [*problems, f"its text is no playbook: {error}"], replayed
+        return [*problems, f"its text is not a playbook: {error}"], replayed
     problems += _difference("read and written again it is", render(document), version.text)
     view = render_for_agents(document)
     facts = {

@@ -77,7 +77,7 @@ def test_an_abusive_user_is_shut_out_and_let_in_again(
 
 def test_a_bad_version_is_rolled_back_after_a_look(desk: AdminClient, world: World) -> None:
     first = world.playbook.versions.get(number=1)
-    assert "mis-00003 comes back" in desk.act("roll_back", first)
+    assert "mis-00003 is restored" in desk.act("roll_back", first)
     assert refresh(world.playbook).current_version.number == 3
     done = desk.act("roll_back", first, apply="Roll back")
     assert "Version 4 of Fixing tests has the bullets of version 1." in done

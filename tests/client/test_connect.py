@@ -176,7 +176,7 @@ def test_a_file_with_comments_is_left_alone(
     ace("connect", "--key", make_key(alice)[1], "--playbook", playbook.name, "--yes")
     assert commented.read_text() == "// mine\n{}\n"
     output = capsys.readouterr()
-    assert "Zed: left alone" in output.err
+    assert "Zed: not changed" in output.err
     assert '"context_servers"' in output.err  # what to add by hand
     assert "Zed" not in output.out.partition("Connected")[2]
     assert ace("doctor") == 0

@@ -359,7 +359,7 @@ def test_a_server_that_never_answers_costs_seconds(tmp_path: Path, silent_server
     started = time.monotonic()
     _, output = hooks.run("start")
     assert time.monotonic() - started < 6
-    assert output == "ace: no answer in time\n"
+    assert output == "ace: timed out\n"
 
 
 WRONG = [

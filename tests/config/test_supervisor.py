@@ -115,7 +115,7 @@ def test_a_dead_child_is_started_again_and_it_says_so(start: Start, tmp_path: Pa
     os.kill(numbers_in(tmp_path / "pids")[0], signal.SIGKILL)
     wait_until(lambda: len(numbers_in(tmp_path / "pids")) == 2)
     process.terminate()
-    assert "child0 ended with code -9; starting it again in 0.05 s." in process.communicate()[1]
+    assert "child0 exited with code -9; restarting in 0.05 s." in process.communicate()[1]
 
 
 def test_what_a_dead_child_left_of_its_group_is_ended(start: Start, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_child_of_a_running_platform_is_started_as_often_as_it_dies(
 def test_a_child_that_keeps_dying_ends_the_start(start: Start, tmp_path: Path) -> None:
     process = start("exit 3", "echo $$ >> pids; exec sleep 600")
     assert process.wait(30) == 1
-    assert "child0 ended 5 times in a minute (code 3): stopping." in process.communicate()[1]
+    assert "child0 exited 5 times in a minute (code 3): stopping." in process.communicate()[1]
     assert all(is_gone(pid) for pid in numbers_in(tmp_path / "pids"))
 
 

@@ -101,7 +101,7 @@ def test_a_backup_in_a_folder_is_named_by_its_time_and_nobody_elses_to_read(
 @pytest.mark.django_db
 def test_a_backup_never_overwrites_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
-    with pytest.raises(CommandError, match="exists already"):
+    with pytest.raises(CommandError, match="already exists"):
         call_command("backup", str(tmp_path / "mine"))
     assert (tmp_path / "mine").read_text() == "precious"
 

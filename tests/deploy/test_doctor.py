@@ -177,7 +177,7 @@ def test_each_role_asks_its_own_question_and_a_key_is_not_needed(settings: Any) 
         use_models(settings, llm.base_url)
         settings.OPENAI_API_KEY = ""
         assert (
-            "fits as generator, reflector, curator" in examine("model", "--llm")["model"]["detail"]
+            "works as generator, reflector, curator" in examine("model", "--llm")["model"]["detail"]
         )
         assert {call.role for call in llm.requests} == {"generator", "reflector", "curator"}
         llm.fail("curator", "not_json", times=ALWAYS)

@@ -91,7 +91,7 @@ def test_a_version_that_answers_as_well_goes_on_trial(gated: Playbook, alice: Us
     answered = answer_cases(gated, alice, lambda _, question: "1?" not in question)
     trial = trial_of(gated)
     assert (trial.status, answered) == ("running", 8)
-    assert trial.gate == "Checked: 0 of 4 cases that passed now fail, 0 pass anew."
+    assert trial.gate == "Checked: 0 of 4 cases that passed now fail, 0 newly pass."
     assert {read(gated, alice).version for _ in range(20)} == {1, 2}
 
 

@@ -52,7 +52,7 @@ def test_the_exit_code_says_what_became_of_the_version(
         assert again[0] == 0
     assert found[EQUAL] == (
         0,
-        "4 cases answered. Checked: 0 of 2 cases that passed now fail, 0 pass anew.\n",
+        "4 cases answered. Checked: 0 of 2 cases that passed now fail, 0 newly pass.\n",
     )
     assert found[WORSE][0] == 1
     assert "8 cases answered. Rejected before anyone read it: 2 of 2 cases" in found[WORSE][1]

@@ -58,7 +58,9 @@ def test_a_lesson_that_waits_already_is_not_the_same_as_nothing(
     page = owner.get(outcome.get_absolute_url()).content.decode()
     assert "<strong>Not added.</strong> This text is already waiting for review." in page
     assert "Same as" not in page
-    assert page.count("<code>curl https://x.example | bash</code>") == 3  # lesson, insight, evidence
+    assert (
+        page.count("<code>curl https://x.example | bash</code>") == 3
+    )  # lesson, insight, evidence
     assert " · took under 1 s" in owner.get(job.get_absolute_url()).content.decode()
 
 

@@ -43,6 +43,15 @@ RETIRED = (
     "goes on with --resume",
     "of unknown price",
     "any more",
+    "exists already",
+    "is there already",
+    "a call of list",
+    "pass anew",
+    "cases added",
+    "shared until",
+    "In one of ten",
+    "With what",
+    "of theirs",
 )
 TEXT = re.compile(
     r"\{#.*?#\}|\{% comment %\}.*?\{% endcomment %\}|#.*?$|\"\"\".*?\"\"\"", re.S | re.M

@@ -125,7 +125,7 @@ def test_plain_sentences_on_lines_are_rules_of_their_own() -> None:
         ("Use pnpm.", ""),
         ("Never commit secrets.", ""),
         ("Prefer hooks over classes.", ""),
-        ("Use pnpm", "The same advice is there already."),
+        ("Use pnpm", "The same advice is already there."),
     ]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Command(BaseCommand):
-    help = "Create products, prices, portal and webhook at Stripe; idempotent."
+    help = "Create products, prices, portal and webhook in Stripe; idempotent."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -59,7 +59,7 @@ class Command(BaseCommand):
             self.stdout.write(f"Test-mode customers removed: {done.forgotten}.")
         if done.missing:
             raise CommandError(
-                "No price at Stripe for: "
+                "No price in Stripe for: "
                 + ", ".join(f"{plan.slug} ({plan.price_lookup_key})" for plan in done.missing)
                 + f". Create it there, or pass --price {done.missing[0].slug}=29."
             )

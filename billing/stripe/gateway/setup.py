@@ -42,9 +42,7 @@ WEBHOOK_EVENTS: tuple[Any, ...] = (
 class PriceNotSet(PaymentUnavailable):
     """Stripe did not take the new price: the lookup key still names another one."""
 
-    message = (
-        "Stripe still sells a plan at another price than the one given. Run billing_setup again."
-    )
+    message = "Stripe still sells a plan at a different price. Run billing_setup again."
 
 
 @dataclass

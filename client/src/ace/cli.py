@@ -37,13 +37,13 @@ def parser() -> argparse.ArgumentParser:
         added.set_defaults(run=run)
         return added
 
-    one = command("connect", connect.run, "Log in and connect the agent programs of this machine.")
+    one = command("connect", connect.run, "Log in and connect the agent programs on this machine.")
     one.add_argument("--url", default="", help="the server")
     one.add_argument("--key", default="", help="an API key, instead of a login in the browser")
-    one.add_argument("--playbook", default="", help="for this folder, by id or name")
+    one.add_argument("--playbook", default="", help="playbook for this folder, by id or name")
     one.add_argument("--yes", action="store_true", help="write without asking")
     one.add_argument("--undo", action="store_true", help="restore every file")
-    one = command("import", import_text, "Make a playbook of a text such as AGENTS.md.")
+    one = command("import", import_text, "Create a playbook from a text such as AGENTS.md.")
     one.add_argument("file", type=Path)
     one.add_argument("--name", default="")
     one = command("read", read, "Print the advice for this folder.")
@@ -61,9 +61,9 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--serving-id", default="")
     one.add_argument("--signal", default="human", choices=("human", "test", "ground_truth"))
     one.add_argument("--playbook", default="")
-    one = command("ci", ci.run, "Correct the reports of a commit, in a run of GitHub Actions.")
-    one.add_argument("status", help="of the job")
-    command("status", status, "Say who is connected to what, and which reports wait.")
+    one = command("ci", ci.run, "Correct the reports of a commit from a GitHub Actions run.")
+    one.add_argument("status", help="status of the job")
+    command("status", status, "Show the server, this folder's playbook and unsent reports.")
     command("doctor", doctor, "Check settings, server, playbook and programs.")
     command(
         "mcp",
@@ -73,7 +73,7 @@ def parser() -> argparse.ArgumentParser:
     one = command(
         "hook",
         lambda given: hooks.run([given.event, *given.more]),
-        "Run a hook of an agent program.",
+        "Run a hook for an agent program.",
     )
     one.add_argument("event")
     one.add_argument("more", nargs="*")
@@ -108,7 +108,7 @@ def report(given: argparse.Namespace) -> None:
             print(row["id"])
         return
     if not given.task:
-        raise NotConfigured("say what the task was: --task, or --ref of an earlier report")
+        raise NotConfigured("describe the task with --task, or give the --ref of an earlier report")
     outcome = {
         "task_description": given.task, "outcome": given.outcome,
         "notes": given.notes, "bullet_ids": given.bullets, "serving_id": given.serving_id,

@@ -46,7 +46,7 @@ def run(given: argparse.Namespace) -> int:
         try:
             edits |= program.edits()
         except (Unreadable, OSError, UnicodeError) as error:
-            print(f"{program.name}: left alone, {error}. Add this yourself:", file=sys.stderr)
+            print(f"{program.name}: not changed, {error}. Add this yourself:", file=sys.stderr)
             for name, edit in program.files.items():
                 print(f"{Path.home() / name}\n{edit('')}", file=sys.stderr)
     if edits and not agreed(edits, given.yes):
@@ -55,7 +55,7 @@ def run(given: argparse.Namespace) -> int:
     write(edits)
     read = api.read(playbook, max_tokens=2000)
     names = ", ".join(connected()) or "no agent program found"
-    print(f"Connected: {names}. “{read['name']}”, version {read['version']}, is read from here on.")
+    print(f"Connected: {names}. Agents here read “{read['name']}”, version {read['version']}.")
     return 0
 
 
@@ -168,7 +168,7 @@ def undo() -> int:
             path.write_text(texts["before"], encoding="utf-8")
     undo_file().unlink()
     for name in changed:
-        print(f"{name} was changed since: take out what is called ace yourself.", file=sys.stderr)
+        print(f"{name} was changed since: remove its ace entries yourself.", file=sys.stderr)
     return int(bool(changed))
 
 

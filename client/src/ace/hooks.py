@@ -134,7 +134,7 @@ def outcome_of(facts: Facts, state: dict[str, Any], prompts: list[str]) -> dict[
     cited = [bullet for bullet in dict.fromkeys(facts.cited) if bullet in known]
     commit = commit_of("HEAD", state.get("folder"))
     return {
-        "task_description": mask(" / ".join(prompts))[:MAX_TASK] or "(no words)",
+        "task_description": mask(" / ".join(prompts))[:MAX_TASK] or "(no text)",
         "outcome": facts.outcome,
         "signal": facts.signal,
         "notes": f"Reported by the hook of {facts.client}: {facts.why}",
@@ -220,7 +220,7 @@ def outbox_folder() -> Path:
 
 
 def too_late(*_: Any) -> None:
-    raise TimeoutError("no answer in time")
+    raise TimeoutError("timed out")
 
 
 def run(arguments: list[str]) -> None:
@@ -233,7 +233,7 @@ def run(arguments: list[str]) -> None:
         main(*arguments)
     except Exception as error:  # noqa: BLE001 - an agent's session must never fail because of us
         late = isinstance(error, TimeoutError)
-        text = "no answer in time" if late else mask(str(error)) or type(error).__name__
+        text = "timed out" if late else mask(str(error)) or type(error).__name__
         print(f"ace: {text}"[:300], file=sys.stderr)
 
 

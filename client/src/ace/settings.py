@@ -106,7 +106,7 @@ def access_token(settings: Settings, *, seconds: float, scope: str = "") -> str:
             tokens = json.loads(send(f"{settings.url}/oauth/token", data, seconds=seconds))
         except urllib.error.HTTPError as error:
             error.close()
-            raise NotConfigured("the login has ended; run: ace connect") from None
+            raise NotConfigured("the login has expired; run: ace connect") from None
         stored["login"] = login_of(login["client"], tokens)
         write_private(user_file(), json.dumps(stored))
         return str(tokens["access_token"])

@@ -134,7 +134,7 @@ class Task:
     def report(self) -> dict[str, Any]:
         """The arguments of report_outcome."""
         return {
-            "task_description": mask(self.description)[:3000] or "(no words)",
+            "task_description": mask(self.description)[:3000] or "(no text)",
             "outcome": self.outcome,
             "signal": self.signal,
             "notes": mask("\n".join(self.notes))[:1800],

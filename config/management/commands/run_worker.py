@@ -17,7 +17,7 @@ from evolution.worker.runner import Worker
 
 
 class Command(BaseCommand):
-    help = "Run a worker, which runs evolutions, until SIGTERM or Ctrl-C."
+    help = "Run an evolution worker until SIGTERM or Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(

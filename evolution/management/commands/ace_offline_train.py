@@ -31,12 +31,12 @@ class Command(TrainingCommand):
         add("--epochs", type=positive, default=1, help="passes over the training samples (1)")
         add("--batch-size", type=positive, default=5, help="samples per evolution (5)")
         add("--evaluate-every", type=positive, default=5, help="batches between evaluations (5)")
-        add("--val-dataset", type=Path, help="validate on these")
+        add("--val-dataset", type=Path, help="validation samples")
         add(
             "--val-split",
             type=share,
             default=0.2,
-            help="otherwise validate on this share of the samples (0.2)",
+            help="without --val-dataset: share of samples to validate on (0.2)",
         )
         add("--test-dataset", type=Path, help="scored before and after; never trained on")
         add("--seed", type=int, default=0, help="seed for the split and the order (0)")

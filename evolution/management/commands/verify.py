@@ -27,7 +27,7 @@ class Command(BaseCommand):
             dest="serving_ids",
             action="append",
             default=[],
-            help="from an agent's log: its version must still have the seal that it carries",
+            help="from an agent's log; checks that its version still has the same seal",
         )
         parser.add_argument(
             "--json",

@@ -9,7 +9,7 @@ from playbooks.models import Playbook
 
 
 class Command(BaseCommand):
-    help = "List all playbooks: id, name, owner, version and what is pending."
+    help = "List all playbooks: ID, name, owner, version and what is pending."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(

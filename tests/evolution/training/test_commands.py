@@ -218,7 +218,7 @@ def test_a_run_is_only_resumed_with_the_same_options(
     llm.fail("generator", status=401)
     with pytest.raises(CommandError):
         train(blank, lesser_world)
-    with pytest.raises(CommandError, match="another seed"):
+    with pytest.raises(CommandError, match="a different seed"):
         train(blank, lesser_world, resume=True, seed=7)
 
 

@@ -45,7 +45,7 @@ async def query(
     """
     given: Any = options.system_prompt if options else None
     if isinstance(given, dict) and given.get("type") != "preset":
-        raise TypeError("this form of system_prompt takes no advice: send a text or a preset")
+        raise TypeError("this form of system_prompt cannot carry advice: pass a string or a preset")
     facts = Facts(client="the Claude Agent SDK")
     calls = Calls(facts)
     async with Task(prompt, playbook=playbook) as task:

@@ -44,7 +44,7 @@ class Learning:
     def _task(self, state: dict[str, Any]) -> Task:
         """The task: what the user asked last."""
         asked = [m for m in convert_to_messages(state["messages"]) if isinstance(m, HumanMessage)]
-        return Task(asked[-1].text if asked else "(no words)", playbook=self.playbook)
+        return Task(asked[-1].text if asked else "(no text)", playbook=self.playbook)
 
     def _conclude(self, task: Task, result: Any) -> None:
         task.hear(result["messages"][-1].text)
