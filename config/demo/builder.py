@@ -144,6 +144,7 @@ def _simulate(user: User, scenarios: tuple[Scenario, ...], *, days: int) -> None
                 _evolve(run, user, keys, draw, trigger=EvolutionJob.Trigger.MANUAL)
         back = timedelta(days=day, minutes=draw.randint(1, 500) if day else 20)
         backdate_rows(user, made_since=since, back=back)
+    user.api_keys.update(last_used_at=database_now() - timedelta(minutes=20))
     _restore_thresholds(runs)
     for run in runs:
         _seal_again(run.playbook)

@@ -89,7 +89,8 @@ def it_shows_sessions_keys_a_review_and_a_version_taken_back(demo: User) -> None
     session = AgentSession.objects.exclude(outcome=None).earliest("created_at")
     assert session.outcome is not None and session.message_count == 4
     assert session.title and session.created_at < timezone.now() - timedelta(hours=1)
-    assert [key.state for key in demo.api_keys.all()] == ["active", "active"]
+    keys = demo.api_keys.all()
+    assert [(key.state, key.last_used_at is not None) for key in keys] == [("active", True)] * 2
     (waiting,) = ReviewItem.objects.pending()
     assert waiting.delta.reason_code == "held_command"
     worse = Trial.objects.filter(verdict=Trial.Verdict.WORSE)
