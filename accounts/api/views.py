@@ -56,7 +56,7 @@ class LoginViewSet(BaseViewSet):
 
     @operation(None, s.TokensSerializer, takes=s.TokenRefreshSerializer)
     def refresh_tokens(self, sent: dict[str, Any]) -> TokenPair:
-        """Exchange a refresh token for a new pair. Using one twice revokes all of the login."""
+        """Exchange a refresh token for a new pair. Using one twice revokes the whole login."""
         return refresh_tokens(**sent)
 
     @operation(None, {204: None}, takes=s.TokenRefreshSerializer)
@@ -171,7 +171,7 @@ class WebhookViewSet(BaseViewSet):
 
     @operation(Scope.ACCOUNT, {204: None})
     def delete_webhook(self) -> None:
-        """Turn the webhook off; what was not delivered is gone."""
+        """Turn the webhook off; undelivered events are dropped."""
         webhooks.remove_webhook(user=self.principal.user)
 
     @operation(Scope.ACCOUNT, {202: s.WebhookDeliverySerializer})

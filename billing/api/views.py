@@ -23,7 +23,7 @@ from core.security.scopes import Scope
 class UsageViewSet(BaseViewSet):
     @operation(Scope.READ, s.UsageSerializer, parameters=[s.UsageQuerySerializer])
     def get_usage(self) -> dict[str, Any]:
-        """Usage and cost of your playbooks by day, week or month, optionally grouped."""
+        """Get the usage and cost of your playbooks by day, week or month, optionally grouped."""
         query = s.UsageQuerySerializer(data=self.request.query_params)
         if not query.is_valid():
             raise ValidationError(with_choices(query, query.errors))
@@ -42,7 +42,7 @@ class UsageViewSet(BaseViewSet):
 class BudgetViewSet(BaseViewSet):
     @operation(Scope.READ, s.BudgetListSerializer)
     def list_budgets(self) -> dict[str, Any]:
-        """Your daily and monthly budgets and how much of each is spent."""
+        """Get your daily and monthly budgets and how much of each is spent."""
         return {"next": None, "previous": None, "results": list_budgets(who=self.principal)}
 
     @operation(Scope.ACCOUNT, s.BudgetSerializer, takes=s.BudgetUpdateSerializer)
@@ -69,14 +69,14 @@ class PaymentViewSet(BaseViewSet):
 
     @operation(Scope.ACCOUNT, s.SubscriptionSerializer)
     def get_subscription(self) -> PlanSummary:
-        """Your plan, its period and usage; `billing_disabled` (404) while billing is off."""
+        """Get your plan, its period and usage; `billing_disabled` (404) while billing is off."""
         return summarize_plan(user=self.principal.user)
 
     @operation(Scope.ACCOUNT, s.SubscriptionSerializer, takes=s.OverageUpdateSerializer)
     def set_overage(self, sent: dict[str, Any]) -> PlanSummary:
-        """Let model calls go on beyond the plan, at `overage_price`, or end that at once.
+        """Turn overage on or off: model calls continue beyond the plan, at `overage_price`.
 
-        They end at the monthly budget of the account: set one that `stops` first.
+        They stop at the account's monthly budget: set one that `stops` first.
         `overage_unavailable` (409): the message says why. `billing_disabled` (404) while billing is
         off.
         """

@@ -119,6 +119,6 @@ class SearchViewSet(BaseViewSet):
         parameters=[OpenApiParameter("q", description="Search terms; all must match.")],
     )
     def search(self) -> dict[str, Sequence[SearchResult]]:
-        """Find playbooks, bullets, outcomes and versions of yours, and documentation."""
+        """Search your playbooks, bullets, outcomes and versions, and the documentation."""
         words = search_text(self.request.query_params)
         return {"results": search(self.principal, words) if words else []}

@@ -82,7 +82,7 @@ class OutcomeViewSet(BaseEvolutionViewSet):
 
     @operation(Scope.REPORT, s.OutcomeDetailSerializer, takes=s.OutcomeUpdateSerializer)
     def update_outcome(self, pk: UUID, sent: dict[str, Any]) -> Outcome:
-        """Correct an outcome: a check that knows, such as CI, says how the task really went."""
+        """Correct an outcome: a check such as CI found how the task really went."""
         status = sent.pop("outcome", "")
         outcome = Outcome.objects.for_user(self.principal).fetch(pk)
         correction.correct_outcome(outcome=outcome, by=self.principal, status=status, **sent)
@@ -130,7 +130,7 @@ class EvidenceViewSet(BaseEvolutionViewSet):
     @operation(
         Scope.READ,
         s.LedgerSerializer,
-        parameters=[OpenApiParameter("sort", str, description="-cited; one of the fields.")],
+        parameters=[OpenApiParameter("sort", str, description="Field or -field; default -cited.")],
     )
     def get_bullet_ledger(self, pk: UUID) -> Any:
         """Get success rates of each active bullet: correlation, not causation."""

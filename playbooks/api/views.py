@@ -118,7 +118,7 @@ class PlaybookViewSet(BasePlaybookViewSet):
                 description="Only the most useful bullets that fit (estimate).",
             ),
             OpenApiParameter(
-                "task_key", str, description="Readings with the same key get one arm of a trial."
+                "task_key", str, description="Reads with the same key get the same arm of a trial."
             ),
         ],
     )

@@ -85,7 +85,7 @@ class Api:
         Over REST, so it needs a key. Raises Refused with the code 404 where there is none.
         """
         if not self.settings.key:
-            raise NotConfigured("a correction needs a key with the scope report: set ACE_API_KEY")
+            raise NotConfigured("a correction needs a key with the report scope: set ACE_API_KEY")
         path = f"/api/v1/outcomes?{urllib.parse.urlencode({'ref': ref})}"
         body = json.dumps({"outcome": outcome, "notes": notes}).encode()
         found: list[dict[str, Any]] = json.loads(self.post(path, body, "PATCH"))["results"]

@@ -108,7 +108,7 @@ def test_a_plan_is_chosen_declined_paid_confirmed_and_cancelled(
     watch.press("Cancel plan")
     shop.deliver()
     watch.go("/billing")
-    expect(watch.page.get_by_text("You canceled this plan.")).to_be_visible()
+    expect(watch.page.get_by_text("You cancelled this plan.")).to_be_visible()
     watch.look_each("/billing with invoices")
 
 

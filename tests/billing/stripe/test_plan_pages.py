@@ -28,7 +28,7 @@ STATE_TEXTS = {
     "active": (PAYING | {"status": "active"}, "Renews on"),
     "ending": (
         PAYING | {"status": "active", "cancel_at_period_end": True},
-        "You canceled this plan. It stays active until",
+        "You cancelled this plan. It stays active until",
     ),
     "past_due": (
         PAYING | {"status": "past_due", "grace_until": SOON},

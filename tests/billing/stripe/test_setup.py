@@ -78,7 +78,7 @@ def test_a_price_that_stripe_does_not_take_is_an_error(
     monkeypatch.setattr(replayed, "make_idempotency_key", lambda *parts: f"{parts[:4]}")
     set_up("pro=290")
     set_up("pro=29")
-    with pytest.raises(CommandError, match="at another price"):
+    with pytest.raises(CommandError, match="at a different price"):
         set_up("pro=290")
 
 
