@@ -31,6 +31,9 @@ def test_an_app_from_setting_it_up_to_logging_in(watch: BrowserPage, alice: User
     watch.open("/settings/second-factor")
     watch.page.get_by_role("link", name="Set up app").click()
     expect(watch.page.locator("code.secret")).to_be_visible()
+    watch.page.emulate_media(color_scheme="dark")
+    # The code is black, with nothing behind it: a camera needs it on white.
+    expect(watch.page.locator(".qr")).to_have_css("background-color", "rgb(255, 255, 255)")
     watch.look("set up an app")
     secret = watch.page.locator("code.secret").inner_text()
     watch.page.get_by_label("Authenticator code").fill(totp_code(secret))
