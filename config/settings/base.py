@@ -347,17 +347,14 @@ else:
 
 # --- counters shared by every process: rate limits ---------------------------------------------
 REDIS_URL = env.str("REDIS_URL", default="")
+_shared, _rates = (
+    ("django.core.cache.backends.redis.RedisCache", "RedisRateLimitCache")
+    if REDIS_URL
+    else ("core.ratelimit.cache_backends.DatabaseCounterCache", "RateLimitCache")
+)
 CACHES = {
-    "default": (
-        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
-        if REDIS_URL
-        else {"BACKEND": "core.ratelimit.cache_backends.DatabaseCounterCache"}
-    ),
-    "rates": (
-        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
-        if REDIS_URL
-        else {"BACKEND": "core.ratelimit.cache_backends.RateLimitCache"}
-    ),
+    "default": {"BACKEND": _shared, "LOCATION": REDIS_URL},
+    "rates": {"BACKEND": f"core.ratelimit.cache_backends.{_rates}", "LOCATION": REDIS_URL},
     # django-q2 keeps statistics in a cache, which nothing reads.
     "queue": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"},
 }
