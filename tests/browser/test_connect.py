@@ -8,8 +8,16 @@ from pytest_django.live_server_helper import LiveServer
 from accounts.models import User
 from core.security.scopes import Principal
 from mcp_bridge.protocol import client_activity
-from tests.factories import make_key
+from tests.factories import make_key, make_playbook
 from tests.harness.browser_page import BrowserPage
+
+COVERED = """blocks => blocks.filter(block => {
+    const button = block.querySelector("button").getBoundingClientRect();
+    const range = document.createRange();
+    range.selectNodeContents(block.querySelector("pre"));
+    return [...range.getClientRects()].some(line => line.top < button.bottom
+        && line.bottom > button.top && line.right > button.left && line.left < button.right);
+}).map(block => block.textContent)"""
 
 
 def arrive(user: User, **found: str) -> None:
@@ -54,3 +62,17 @@ def test_without_javascript_a_reload_shows_the_same(
     page.get_by_role("link", name="Refresh").click()
     expect(page.locator("#connection-status")).to_contain_text("claude-code 2.1 is connected")
     scriptless.close()
+
+
+def test_a_copy_button_covers_no_text_on_a_phone(
+    watch: BrowserPage, alice: User, log_in: Callable[[User], None]
+) -> None:
+    make_playbook(alice)
+    make_key(alice)
+    log_in(alice)
+    watch.page.set_viewport_size({"width": 390, "height": 844})
+    for address in ("/connect", "/connect?client=cursor", "/start", "/docs/quickstart"):
+        watch.go(address)
+        blocks = watch.page.locator(".code-block:visible")
+        expect(blocks.first).to_be_visible()
+        assert blocks.evaluate_all(COVERED) == [], address

@@ -146,3 +146,11 @@ def test_a_page_shows_the_address_in_use(client: Client) -> None:
     page = client.get("/docs/quickstart", headers={"host": "localhost:9123"}).content.decode()
     assert "http://localhost:9123/api/v1" in page
     assert "127.0.0.1:8000" not in page
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["benchmarks", "reliability_report", "token_economics", "scaling"])
+def test_reports_for_engineers_are_no_pages_for_users(client: Client, name: str) -> None:
+    assert Path(f"docs/engineering/{name.upper()}.md").is_file()
+    for path in (name, name.replace("_", "-"), f"engineering/{name}"):
+        assert client.get(f"/docs/{path}").status_code == 404

@@ -102,3 +102,16 @@ def test_what_would_have_no_effect_is_not_offered(
     assert "/versions/1/rollback" not in owner.get(f"{one}/versions").content.decode()
     learn(playbook, alice, LINTER)
     assert "/versions/1/rollback" in owner.get(f"{one}/versions").content.decode()
+
+
+def test_votes_are_one_line_that_opens(owner: Client, alice: User, playbook: Playbook) -> None:
+    make_outcome(playbook, alice, bullet_ids=["str-00001", "str-00002"])
+    _, job = learn(playbook, alice, LINTER)
+    version = f"{playbook.get_absolute_url()}/versions/2"
+    for path, line in (
+        (job.get_absolute_url(), "2 votes"),
+        (version, "2 votes"),
+        (f"{version}/diff", "2 bullets voted on"),
+    ):
+        page = owner.get(path).content.decode()
+        assert f'<details class="fold vote-list"><summary>{line}</summary>' in page

@@ -142,3 +142,18 @@ def test_a_poll_after_the_session_has_ended_reloads_the_page(client: Client, db:
     answer = client.get("/start?seen=-----", headers=HTMX)
     assert (answer.status_code, answer["HX-Refresh"]) == (204, "true")
     assert client.get("/start").status_code == 302
+
+
+def test_the_automatic_way_comes_first_and_a_lost_key_is_replaced(
+    owner: Client, alice: User
+) -> None:
+    make_playbook(alice)
+    make_key(alice)
+    page = owner.get("/start").content.decode()
+    assert page.index("ace connect --url http://testserver") < page.index("claude mcp add")
+    lost = page.index("A secret is shown only once.")
+    form = page.rindex("<form", 0, lost)
+    assert 'action="/keys"' in page[form:lost]
+    assert '<button class="small">Create a new key' in page[lost:]
+    other = owner.get("/connect").content.decode()
+    assert other.index(">Automatically</h2>") < other.index("<h2>Manually</h2>")

@@ -170,3 +170,10 @@ def test_pages_and_rest_count_attempts_alike(owner: Client, alice: User, world: 
     page = " ".join(owner.get(world.queued.get_absolute_url()).content.decode().split())
     assert "<dt>Failed attempts</dt><dd>2 <small>of 5</small></dd>" in page
     assert Rest.of(alice).get(f"/evolutions/{world.queued.pk}").json()["attempt"] == 2
+
+
+def test_an_outcome_recorded_by_hand_ends_at_evolve_now(owner: Client, playbook: Playbook) -> None:
+    sent = {"task_description": "Make it green", "outcome": "success", "signal": "human"}
+    answer = owner.post(f"{playbook.get_absolute_url()}/outcomes/new", sent, follow=True)
+    assert "Outcome saved. 1 pending for the next evolution." in answer.content.decode()
+    assert '<button class="primary">Evolve now</button>' in answer.content.decode()

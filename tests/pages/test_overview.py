@@ -1,11 +1,13 @@
 """The overview of an account and of a playbook: figures, charts, and what was learned."""
 
 from datetime import timedelta
+from decimal import Decimal
 
 from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
+from billing.limits.spending import set_budget
 from core.security.scopes import Principal
 from evolution.evidence.trends import DAYS, trends_of
 from evolution.jobs.lifecycle import trigger_evolution
@@ -62,3 +64,17 @@ def test_nobody_else_sees_an_overview_or_is_counted_in_it(
     assert "No outcomes in the last 60 days" in owner.get("/overview").content.decode()
     for other in (stranger, admin_page):
         assert other.get(f"{playbook.get_absolute_url()}/overview").status_code == 404
+
+
+def test_each_chart_marks_versions_and_has_a_table_and_budgets_are_beside_it(
+    owner: Client, alice: User, playbook: Playbook
+) -> None:
+    make_outcome(playbook, alice, notes="Lesson: Ask for the failing test before the fix.")
+    run_evolution(str(trigger_evolution(playbook=playbook, by=Principal.of(alice)).job.pk))
+    set_budget(by=Principal.of(alice), playbook_id=playbook.pk, usd_per_day=Decimal(5))
+    page = owner.get(f"{playbook.get_absolute_url()}/overview").content.decode()
+    assert '<g class="mark"><title>Version 2</title>' in page
+    assert "Outcomes per day" in page
+    assert page.index("<svg") < page.index("<summary>Show as table</summary>")
+    assert "100%</td>" in page[page.index("<summary>Show as table") :]
+    assert "Budget, today" in page and "of $5.00" in page

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from config.templatetags.site import ago, browser_name
+from playbooks.starters.loader import load_starters
 from tests.factories import make_playbook
 
 
@@ -72,3 +73,14 @@ def test_the_palette_knows_ones_own_playbooks_only(
     fragment = owner.get("/go?q=fixing", headers={"HX-Request": "true"}).content.decode()
     assert 'role="option"' in fragment
     assert "<html" not in fragment
+
+
+def test_the_navigation_names_each_thing_once(owner: Client, alice: User) -> None:
+    """A chat is in the playground, a starter in New playbook, a session in its playbook."""
+    load_starters()
+    page = owner.get("/playbooks/new").content.decode()
+    assert "Clone a starter" in page
+    nav, menu = page.split('aria-label="Main"')[1].split("</nav>")[:2]
+    assert "Playground</a>" in nav
+    for other in ("Chat", "Starters", "Sessions"):
+        assert other not in nav and other not in menu.split("</ul>")[0]
