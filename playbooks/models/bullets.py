@@ -3,7 +3,7 @@
 from typing import ClassVar, Self
 
 from django.db import models
-from django.db.models import Count, F, Q
+from django.db.models import F, Q
 from django.urls import reverse
 
 from core.models import BaseModel
@@ -14,14 +14,6 @@ from playbooks.models.playbooks import Playbook, PlaybookOwnedQuerySet
 class BulletQuerySet(PlaybookOwnedQuerySet["Bullet"]):
     def active(self) -> Self:
         return self.filter(status="active")
-
-    def counts_by_state(self) -> dict[str, int]:
-        """How many of these rows are active, pinned (and active) and retired; one query."""
-        return self.order_by().aggregate(
-            active=Count("pk", filter=Q(status="active")),
-            pinned=Count("pk", filter=Q(status="active", pinned=True)),
-            retired=Count("pk", filter=Q(status="retired")),
-        )
 
 
 class Section(BaseModel):
