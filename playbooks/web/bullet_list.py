@@ -79,14 +79,9 @@ def bullet_list_context(playbook: Playbook, query: QueryDict) -> dict[str, Any]:
     sections = list(playbook.sections.all())
     matching = STATES[bullet_query.show] & search_filter(bullet_query.words, "content", "public_id")
     rows = playbook.bullets.filter(matching).defer("metadata", "content_hash")
-    counted: list[dict[str, Any]] = list(
-        playbook.bullets.order_by()
-        .values("section")
-        .annotate(
-            total=Count("pk", filter=matching),
-            **{state: Count("pk", filter=is_in) for state, is_in in STATES.items()},
-        )
-    )
+    by_section: Any = playbook.bullets.order_by().values("section")
+    by_state = {state: Count("pk", filter=is_in) for state, is_in in STATES.items()}
+    counted = list(by_section.annotate(total=Count("pk", filter=matching), **by_state))
     known = next((each for each in sections if each.key == bullet_query.section), None)
     page = None
     if known:
