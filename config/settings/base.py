@@ -341,7 +341,9 @@ else:
     DATABASES["default"] |= {"ENGINE": "core.sql.postgres", "CONN_HEALTH_CHECKS": not HAS_POOL}
     DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {
         "options": "-c idle_in_transaction_session_timeout=5000 -c lock_timeout=5000"
-        " -c statement_timeout=15000",
+        " -c statement_timeout=15000"
+        # Prepared statements have ids for values only: one plan fits all, and is made once.
+        " -c plan_cache_mode=force_generic_plan",
         **({"pool": {"min_size": 1, "max_size": 12, "timeout": 10}} if HAS_POOL else {}),
     }
 

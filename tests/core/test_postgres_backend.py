@@ -22,7 +22,7 @@ pytestmark = [
 
 def prepared_statements() -> list[str]:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT statement FROM pg_prepared_statements")
+        cursor.execute("SELECT statement FROM pg_prepared_statements WHERE custom_plans = 0")
         return [text for (text,) in cursor.fetchall()]
 
 
