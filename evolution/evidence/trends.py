@@ -5,17 +5,20 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 from math import hypot
+from typing import Any
 from uuid import UUID
 
-from django.db.models import F, Sum
+from django.db.models import F, QuerySet, Sum
 from django.utils import timezone
 
 from core.charts import BarChart, TrendChart, draw_bars, draw_sparkline, draw_trend
 from evolution.models import OutcomeTally
+from playbooks.models import Playbook
 from playbooks.trial_statistics import Counts
 
 DAYS, BUCKET = 60, 4
 """Days that are looked at, and days in one point of the chart."""
+SUMS = {"won": Sum("success"), "others": Sum(F("partial") + F("failure"))}
 
 
 @dataclass(frozen=True)
@@ -92,20 +95,21 @@ class Trend:
 
 def trends_of(playbook_ids: Collection[UUID]) -> dict[UUID, Trend]:
     """The trend of each playbook, from tallies; one query."""
-    first = timezone.now().date() - timedelta(days=DAYS - 1)
-    rows = OutcomeTally.objects.filter(playbook__in=playbook_ids, day__gte=first)
-    sums = rows.values_list("playbook_id", "day").annotate(
-        won=Sum("success"), others=Sum(F("partial") + F("failure"))
-    )
+    first = _first_day()
     found: dict[UUID, dict[date, Counts]] = {pk: {} for pk in playbook_ids}
-    for playbook, day, won, others in sums:
+    rows = OutcomeTally.objects.filter(playbook__in=playbook_ids, day__gte=first)
+    for playbook, day, won, others in rows.values_list("playbook_id", "day").annotate(**SUMS):
         found[playbook][day] = Counts(won + others, won)
     return {pk: Trend(first, counts) for pk, counts in found.items()}
 
 
-def sum_trends(trends: Collection[Trend]) -> Trend:
-    """The trend of several playbooks together."""
-    counts = dict[date, Counts]()
-    for day, added in (item for trend in trends for item in trend.counts.items()):
-        counts[day] = counts.get(day, Counts()) + added
-    return Trend(timezone.now().date() - timedelta(days=DAYS - 1), counts)
+def joint_trend(playbooks: QuerySet[Playbook, Any]) -> Trend:
+    """The trend of all of them together; one query."""
+    first = _first_day()
+    rows = OutcomeTally.objects.filter(playbook__in=playbooks, day__gte=first)
+    sums = rows.values_list("day").annotate(**SUMS)
+    return Trend(first, {day: Counts(won + others, won) for day, won, others in sums})
+
+
+def _first_day() -> date:
+    return timezone.now().date() - timedelta(days=DAYS - 1)
