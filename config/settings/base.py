@@ -337,8 +337,9 @@ if EMBEDDED:
     DATABASES: dict[str, dict[str, Any]] = {"default": sqlite_database(DATA_DIR)}
 else:
     DATABASES = {"default": env.postgres("DATABASE_URL")}
-    # With a pool the engine checks a connection without asking the server.
-    DATABASES["default"] |= {"ENGINE": "core.sql.postgres", "CONN_HEALTH_CHECKS": not HAS_POOL}
+    DATABASES["default"] |= {"ENGINE": "core.sql.postgres"}
+    if not HAS_POOL:  # with one, the engine checks a connection without asking the server
+        DATABASES["default"] |= {"CONN_HEALTH_CHECKS": True, "CONN_MAX_AGE": 60}
     DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {
         "options": "-c idle_in_transaction_session_timeout=5000 -c lock_timeout=5000"
         " -c statement_timeout=15000"

@@ -180,7 +180,8 @@ class UsageLedger:
         """Admit and record a call; wait up to MAX_QUEUE_SECONDS for a free slot of its key."""
         call = CallTrace(request, address=self.address, parent=self._span, known_id=self._known_id)
         try:
-            reserved = self.budget.reserve_cost(request) if self.budget else Decimal(0)
+            # By the writer too: prices are rows.
+            reserved = self._write(self.budget.reserve_cost, request) if self.budget else Decimal(0)
             try:
                 return CallUnderWay(self._admitted(request), call, reserved)
             except BaseException:
