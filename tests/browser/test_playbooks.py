@@ -285,6 +285,7 @@ def test_the_inbox_is_decided_by_keys(watch: BrowserPage, playbook: Playbook) ->
     watch.open("/inbox")
     watch.look_each("inbox")
     for key, left in (("d", 1), ("a", 0)):
+        page.wait_for_load_state()  # then the page listens to keys
         page.keyboard.press("j")
         page.keyboard.press(key)
         expect(page.locator("[data-item]")).to_have_count(left)

@@ -88,7 +88,7 @@ def test_a_jump_of_spending_goes_to_a_superusers_webhook_too(
     assert told.message["data"]["kind"] == Kind.SPEND_JUMPED
     incident = f"/admin/evolution/incident/{Incident.objects.get().pk}/change/"
     assert told.message["data"]["link"] == f"https://ace.example{incident}"
-    assert "$1.20 were spent" in mail.outbox[0].body
+    assert "$1.20 was spent" in mail.outbox[0].body
 
 
 def test_a_version_that_was_taken_back_is_an_incident(staff: User, alice: User) -> None:
