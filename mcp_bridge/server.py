@@ -67,6 +67,8 @@ def build_server(*, api_key: str = "") -> Server[str]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+    if not settings.OTEL_EXPORTER_OTLP_ENDPOINT:
+        server.middleware.clear()  # the SDK's spans, which nobody would get
     server.middleware.append(time_request)
     return server
 

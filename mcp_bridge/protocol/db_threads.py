@@ -55,7 +55,6 @@ class DatabaseThreads:
 
 
 def _with_connection(work: Callable[[], T]) -> T:
-    close_old_connections()
     try:
         return work()
     finally:
