@@ -24,8 +24,6 @@ USABLE_KEY = CompiledQuery(
     lambda: (
         ApiKey.objects.usable(now=Param("now", DateTimeField()))
         .select_related("user")
-        # Converting times costs more than reading them.
-        .defer("created_at", "updated_at", "user__created_at", "user__updated_at")
         .filter(prefix=Param("prefix", CharField()))
     )
 )

@@ -240,6 +240,7 @@ def test_the_core_flows_need_no_mouse(watch: BrowserPage, playbook: Playbook) ->
     reach(page, "Retire")
     press(page, "Enter")
     expect(page.locator(".toast").last).to_contain_text("str-00001 is retired.")
+    expect(page.get_by_role("button", name="Undo version 3")).to_be_visible()
     reach(page, "Undo version 3")
     press(page, "Enter")
     expect(page.locator("#str-00001")).to_be_visible()
