@@ -336,8 +336,7 @@ HAS_POOL = Path(sys.argv[0]).name != "manage.py" or sys.argv[1:2] in (["run_mcp"
 if EMBEDDED:
     DATABASES: dict[str, dict[str, Any]] = {"default": sqlite_database(DATA_DIR)}
 else:
-    DATABASES = {"default": env.postgres("DATABASE_URL")}
-    DATABASES["default"] |= {"ENGINE": "core.sql.postgres"}
+    DATABASES = {"default": env.postgres("DATABASE_URL") | {"ENGINE": "core.sql.postgres"}}
     if not HAS_POOL:  # with one, the engine checks a connection without asking the server
         DATABASES["default"] |= {"CONN_HEALTH_CHECKS": True, "CONN_MAX_AGE": 60}
     DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.cache.backends.base import DEFAULT_TIMEOUT, BaseCache
 from django.core.cache.backends.redis import RedisCache
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import connection
 
 UPSERT = """
 INSERT INTO core_ratecounter (key, value, expires_at) VALUES (%s, %s, %s)
@@ -48,8 +48,7 @@ class DatabaseCounterCache(BaseCache):
         return time.time() + (10 * 365 * 86_400 if seconds is None else float(seconds))
 
     def _one(self, sql: str, params: list[Any]) -> Any:
-        database: Any = connections[DEFAULT_DB_ALIAS]
-        with database.prepared_cursor() as cursor:
+        with connection.prepared_cursor() as cursor:  # type: ignore[attr-defined]  # of both engines
             cursor.execute(sql, params)
             row = cursor.fetchone()
         return None if row is None else row[0]

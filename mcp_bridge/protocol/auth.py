@@ -87,9 +87,8 @@ def _origin_of(connection: Connection) -> str:
 def principal_getter(context: RequestContext) -> Callable[[], Principal]:
     """A function that returns the caller; run it on a database thread.
 
-    Over HTTP it is the request's Admission, which raises RequestRefused. On stdio the key is
-    looked up at every
-    call, so that a revoked key is refused at the next one with InvalidCredential.
+    Over HTTP it is the request's Admission, which raises RequestRefused. On stdio the key is looked
+    up at every call, so that a revoked key is refused at the next one with InvalidCredential.
     """
     request, params, client = context.request, context.session.client_params, ""
     if params is not None:

@@ -1,6 +1,6 @@
 """PostgreSQL: hot statements are prepared, and a pooled connection that has ended is not used."""
 
-import socket
+import select
 from collections.abc import Iterator
 from typing import Any
 
@@ -78,9 +78,14 @@ def test_an_idle_connection_is_not_asked(pooled: Pooled, monkeypatch: pytest.Mon
     assert (second.info.backend_pid, asked) == (pid, [])
 
 
-def test_what_arrived_unasked_counts_as_ended() -> None:
-    here, there = socket.socketpair()
-    with here, there:
-        assert not base._has_to_read(here)
-        there.send(b"N")
-        assert base._has_to_read(here)
+def test_a_connection_that_was_only_told_something_stays(pooled: Pooled) -> None:
+    first = pooled.get_new_connection({})
+    first.execute("LISTEN something")
+    pid = first.info.backend_pid
+    pooled.pool.putconn(first)
+    with psycopg.connect(**pooled.pool.kwargs) as other:
+        other.execute("NOTIFY something")
+    assert select.select([first], [], [], 10)[0]
+    second = pooled.get_new_connection({})
+    pooled.pool.putconn(second)
+    assert second.info.backend_pid == pid

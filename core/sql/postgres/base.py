@@ -4,13 +4,15 @@
 at each run. All others keep the values in their text, where the planner sees them.
 
 **Idle.** Asking the server whether it is there, as psycopg's pool can, takes a round trip at each
-use. A server that has gone closed its end, which can be seen here.
+use. A server that goes closes its end, which can be seen here: only then it is asked.
 """
 
 import select
 from typing import Any
 
 from django.db.backends.postgresql import base, operations
+from psycopg import OperationalError
+from psycopg_pool import ConnectionPool
 
 
 class PreparedCursor(base.ServerBindingCursor):
@@ -34,7 +36,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """One of the pool, if there is one: never one that the server has closed."""
         connection = super().get_new_connection(conn_params)
-        while self.pool and _has_to_read(connection):
+        while self.pool and _has_ended(connection):
             connection.close()
             self.pool.putconn(connection)
             connection = super().get_new_connection(conn_params)
@@ -50,8 +52,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.connection.cursor_factory = usual
 
 
-def _has_to_read(connection: Any) -> bool:
-    """Whether something came while nothing was asked: the end, or what announces it."""
+def _has_ended(connection: Any) -> bool:
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
-    return bool(poll.poll(0))
+    if not poll.poll(0):
+        return False
+    try:  # what came unasked may also be a notice
+        ConnectionPool.check_connection(connection)
+    except OperationalError:
+        return True
+    return False
