@@ -3,23 +3,13 @@
 import re
 from typing import Any, Literal
 
+from django.conf import settings
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiResponse
 
 from core.rest.exceptions import ErrorSerializer
 
-ERROR_DESCRIPTIONS = {
-    "400": "Invalid input; `fields` has the errors by field.",
-    "401": "The credential is missing or not valid.",
-    "403": "The credential lacks the scope or permission.",
-    "404": "Not found, or you don't have access.",
-    "406": "Only JSON is available.",
-    "409": "The state does not allow it, or the Idempotency-Key was used for another request.",
-    "413": "A text or the body exceeds its limit.",
-    "415": "Send `application/json`.",
-    "429": "Rate limit or quota exceeded; retry after `Retry-After` seconds.",
-    "503": "The database is busy; retry after `Retry-After` seconds.",
-}
+ERROR_DESCRIPTIONS: dict[str, str] = settings.OPENAPI["errors"]
 COMMON_ERRORS = ("400", "406", "503")
 REQUEST_NAME = re.compile(
     r"(Create|Update|Clone|Import|Edit|Approve|Rotate|Delete|Login|Credentials|Refresh|Close"
@@ -27,26 +17,7 @@ REQUEST_NAME = re.compile(
 )
 BODY_ERRORS = ("413", "415", "429")
 
-TAGS = {
-    "auth": "Log in, and manage API keys and your account.",
-    "playbooks": "Create, read, change, clone, import and export playbooks.",
-    "sections": "The sections of a playbook.",
-    "bullets": "The bullets of a playbook, and the history of one.",
-    "deltas": "Edit bullets: one request, one new version.",
-    "versions": "Read, compare, roll back and undo versions.",
-    "reviews": "Suggestions that need a person before agents read them.",
-    "trials": "Compare a new version, a bullet or the whole playbook in a randomized trial.",
-    "outcomes": "Report how a task went, and see what became of it.",
-    "evidence": "Success rates and costs by version.",
-    "shares": "Read-only links to a version diff or the evidence.",
-    "evolutions": "Turn outcomes into a new version, and follow the job.",
-    "sources": "What a playbook learned from; revert learning from one source.",
-    "sessions": "Transcripts of agents, which become outcomes.",
-    "search": "Search your data and the documentation.",
-    "webhook": "Where the account's events are sent.",
-    "usage": "Tokens and cost of model calls.",
-    "billing": "Plan, limits, budgets and payment.",
-}
+TAGS: dict[str, str] = settings.OPENAPI["tags"]
 """The groups of operations, in the order of the reference."""
 
 

@@ -4,6 +4,7 @@
 """
 
 import sys
+import tomllib
 from datetime import timedelta
 from pathlib import Path
 from tempfile import gettempdir
@@ -19,6 +20,7 @@ from config.settings.environment import Environment, enable_multiprocess_metrics
 from evolution.engine.adaptive_limits import longest_deadline
 
 # ===== Constants ==================================================================================
+BASE_DIR = Path(__file__).resolve().parent.parent.parent
 # The release, in errors and traces; equal to pyproject.toml's.
 VERSION = "0.1.0"
 
@@ -211,6 +213,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "UNAUTHENTICATED_USER": None,
     "URL_FORMAT_OVERRIDE": None,  # `?format=` is an export's own parameter
 }
+OPENAPI = tomllib.loads((BASE_DIR / "config/docs_site/openapi.toml").read_text(encoding="utf-8"))
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "ACE Platform",
     "DESCRIPTION": "Playbooks that learn from what your agents report.",
@@ -221,45 +224,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SCHEMA_PATH_PREFIX": r"/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
-    "ENUM_NAME_OVERRIDES": {
-        "PlaybookStatus": "playbooks.models.Playbook.Status",
-        "BulletStatus": "playbooks.models.Bullet.Status",
-        "DeltaStatus": "playbooks.models.Delta.Status",
-        "ApiKeyState": ["active", "revoked", "expired"],
-        "ReviewItemState": "playbooks.models.ReviewItem.State",
-        "OutcomeStatus": "evolution.models.Outcome.Status",
-        "OutcomeResult": "evolution.models.Outcome.Result",
-        "EvolutionStatus": "evolution.models.EvolutionJob.Status",
-        "SubscriptionStatus": "billing.models.BillingAccount.Status",
-        "SessionStatus": "evolution.models.AgentSession.Status",
-        "SessionSource": "evolution.models.AgentSession.Source",
-        "MessageRole": "evolution.models.SessionMessage.Role",
-        "OutcomeSignal": "evolution.models.Outcome.Signal",
-        "TriggeredEvolutionStatus": "evolution.api.serializers.TRIGGERED_STATUSES",
-        "EvolutionTrigger": "evolution.models.EvolutionJob.Trigger",
-        "EvolutionPhase": "evolution.models.EvolutionJob.Phase",
-        "PlaybookSource": "playbooks.models.Playbook.Source",
-        "ReviewPolicy": "playbooks.models.ReviewPolicy",
-        "VersionReason": "playbooks.models.Version.Reason",
-        "DeltaType": "playbooks.models.Delta.Type",
-        "VoteTag": "playbooks.models.Vote.Tag",
-        "ShareLinkKind": "evolution.models.ShareLink.Kind",
-        "DiffSegmentKind": ["same", "removed", "added"],
-        "KeyScope": "accounts.api.serializers.SCOPES",
-        "UsagePeriod": ["day", "week", "month"],
-        "UsageGroup": ["playbook", "model", "operation", "key"],
-        "QuotaResource": "billing.models.QuotaResource",
-        "QuotaState": ["open", "near", "reached"],
-        "BudgetState": ["ok", "warning", "reached"],
-        "BillingInterval": ["month", "year"],
-        "TrialKeep": ["newest", "stable"],
-        "CaseMatch": "evolution.models.Case.Match",
-        "TrialStartKind": ["bullet", "bare"],
-        "TrialKind": "playbooks.models.Trial.Kind",
-        "TrialStatus": "playbooks.models.Trial.Status",
-        "TrialVerdict": "playbooks.models.Trial.Verdict",
-        "TrialPolicy": "playbooks.models.TrialPolicy",
-    },
+    "ENUM_NAME_OVERRIDES": OPENAPI["enum_names"],
 }
 
 # Warnings of `check --deploy` that do not apply, with the reason.
@@ -270,7 +235,6 @@ SILENCED_SYSTEM_CHECKS = [
 ]
 
 # ===== Read from the environment ==================================================================
-BASE_DIR = Path(__file__).resolve().parent.parent.parent
 env = Environment()
 env.read_env(str(BASE_DIR / ".env"))
 
