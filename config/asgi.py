@@ -33,6 +33,7 @@ gc.disable()  # again: ConfigConfig.ready() has enabled it, and /mcp imports as 
 from config.observability.stall_watch import watch_for_stalls  # noqa: E402 - as above
 from config.supervisor import start_pulse  # noqa: E402 - as above
 from config.web.middleware import REQUEST_ID_PATTERN, log_request  # noqa: E402 - needs the settings
+from config.web.request_heads import check_request_heads  # noqa: E402 - as above
 from config.web.thread_per_request import ThreadPerRequestHandler  # noqa: E402 - needs the settings
 from core.http.request_id import request_id  # noqa: E402 - after the settings, like the rest
 from core.sql.database_address import log_start  # noqa: E402 - as above
@@ -194,6 +195,7 @@ async def close_gently(server: uvicorn.Server, sockets: list[socket.socket] | No
 
 
 uvicorn.Server.shutdown = close_gently  # type: ignore[assignment, method-assign]  # no hook
+check_request_heads()
 application = build_application()
 gc.freeze()
 gc.enable()

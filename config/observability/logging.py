@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from h11 import LocalProtocolError
 from structlog.typing import EventDict, WrappedLogger
 
 from core.http.request_id import request_id
@@ -46,27 +45,12 @@ def logging_config(level: str, form: str, *, texts: bool) -> dict[str, Any]:
         },
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": form}},
         "root": {"handlers": ["stderr"], "level": level},
-        "filters": {"late": {"()": "config.observability.logging.LateProtocolErrors"}},
         "loggers": {
             "django-q": {"level": "WARNING"},
             "mcp": {"level": "WARNING"},
             "oauth2_provider": {"level": "WARNING"},
-            "asyncio": {"filters": ["late"]},
         },
     }
-
-
-class LateProtocolErrors(logging.Filter):
-    """A malformed chunk after the response began is one line, as any malformed request.
-
-    uvicorn fails to answer it a second time, and asyncio logs that with a traceback.
-    """
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.exc_info and isinstance(record.exc_info[1], LocalProtocolError):
-            record.msg, record.args, record.exc_info = "Invalid HTTP request received.", (), None
-            record.levelno, record.levelname = logging.WARNING, "WARNING"
-        return True
 
 
 def json_formatter(*, texts: bool) -> logging.Formatter:

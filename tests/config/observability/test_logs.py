@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from h11 import LocalProtocolError
 
 from accounts.models import User
 from config.observability.logging import LateProtocolErrors, json_formatter, lines_formatter
@@ -106,17 +105,6 @@ def logged_error(form: logging.Formatter) -> str:
         record = logging.LogRecord("x", logging.ERROR, "f", 1, "it failed", (), None)
         record.exc_info = sys.exc_info()
     return form.format(record)
-
-
-def test_a_malformed_chunk_after_the_response_is_one_line() -> None:
-    error = LocalProtocolError("too late")
-    told = "Fatal error\nprotocol: x\ntransport: y"
-    record = logging.getLogger("asyncio").makeRecord(
-        "asyncio", logging.ERROR, "f", 1, told, (), (LocalProtocolError, error, None)
-    )
-    assert LateProtocolErrors().filter(record)
-    (line,) = lines_formatter(texts=False).format(record).splitlines()
-    assert re.search(r"WARNING asyncio \[\S+\] Invalid HTTP request received\.$", line)
 
 
 def test_an_exception_is_its_type_and_its_places() -> None:
