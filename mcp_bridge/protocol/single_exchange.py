@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 from mcp.server.connection import Connection
 from mcp.server.lowlevel import Server
-from mcp.server.runner import modern_error_data, serve_one
+from mcp.server.runner import ServerRunner, modern_error_data
 from mcp.server.streamable_http import check_accept_headers
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import NoBackChannelError
@@ -91,13 +91,10 @@ async def exchange(
     answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
     status = 200
     try:
-        answer["result"] = await serve_one(
-            server,
-            context,
-            message["method"],
-            message.get("params"),
-            connection=connection,
-            lifespan_state="",
+        # Its `serve_one` also unwinds the connection's exit stack, on which no tool puts anything.
+        runner = ServerRunner(server, connection, lifespan_state="")
+        answer["result"] = await runner.on_request(
+            context, message["method"], message.get("params")
         )
     except RequestRefused:
         raise

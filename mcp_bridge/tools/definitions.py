@@ -38,12 +38,14 @@ LONG_RESULT = {"anthropic/maxResultSizeChars": 400_000}
 CODEX_TOKENS = 9_000
 NO_MATCH = "No playbook matches all words. These come closest."
 OWN_PLAYBOOK = CompiledLookup(lambda by: Playbook.objects.for_user(by))
+READ_OF_PLAYBOOK = ("name", "owner", "source", "status", "current_version", "open_trial")
+READ_OF_VERSION = ("playbook", "number", "text", "token_count", "seal")
 # With its current text; starters too.
 READABLE_PLAYBOOK = CompiledLookup(
     lambda by: (
         Playbook.objects.for_user(by, include_starters=True)
         .select_related("current_version")
-        .defer("current_version__sealed", "current_version__diff_summary")
+        .only(*READ_OF_PLAYBOOK, *(f"current_version__{name}" for name in READ_OF_VERSION))
     )
 )
 # The model always sees the tools that the instructions name, without a tool search.
