@@ -76,6 +76,7 @@ def interface_requests(where: dict[str, Any]) -> dict[str, bytes]:
 
 def bare_call(where: dict[str, Any], revision: str, path: str) -> bytes:
     """The call of a tool that does nothing, of a server of the SDK beside ours."""
+    where = where | {"port": where["bare_port"]}
     has_session = revision == HANDSHAKE and path == "/bare-mcp"
     session = open_mcp_session(where, path) if has_session else ""
     params = {"name": "empty", "arguments": {}}
@@ -93,9 +94,14 @@ def list_requests(where: dict[str, Any]) -> dict[str, bytes]:
     return found
 
 
-async def one_client(where: dict[str, Any], request: bytes, until: float, taken: Timings) -> None:
+def port_of(request: bytes) -> int:
+    """The one that its Host header names."""
+    return int(request.partition(b"Host: 127.0.0.1:")[2].partition(b"\r\n")[0])
+
+
+async def one_client(request: bytes, until: float, taken: Timings) -> None:
     """One agent on one connection, call after call."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", where["port"])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(request))
     while time.monotonic() < until:
         began = time.perf_counter()
         writer.write(request)
@@ -107,9 +113,9 @@ async def one_client(where: dict[str, Any], request: bytes, until: float, taken:
     writer.close()
 
 
-async def ask(where: dict[str, Any], request: bytes, clients: int, seconds: float) -> Timings:
+async def ask(request: bytes, clients: int, seconds: float) -> Timings:
     taken, until = Timings(span=seconds), time.monotonic() + seconds
-    await asyncio.gather(*(one_client(where, request, until, taken) for _ in range(clients)))
+    await asyncio.gather(*(one_client(request, until, taken) for _ in range(clients)))
     return taken
 
 
@@ -126,7 +132,7 @@ def measure(
     found = {name: Timings() for name in requests}
     for _ in range(ROUNDS):
         for name, request in requests.items():
-            part = asyncio.run(ask(where, request, clients, seconds / ROUNDS))
+            part = asyncio.run(ask(request, clients, seconds / ROUNDS))
             whole = found[name]
             whole.seconds += part.seconds
             whole.errors += part.errors

@@ -13,14 +13,15 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs
 
 import django
 import uvicorn
 from mcp.server.mcpserver import MCPServer
+from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -39,6 +40,20 @@ def bare_mcp(path: str, *, is_lean: bool) -> Any:
     )
 
 
+def bare_servers() -> Starlette:
+    """Both of them in a process of their own, read by h11 as `pip install mcp` alone does."""
+    apps = [bare_mcp("/bare-mcp", is_lean=False), bare_mcp("/bare-json", is_lean=True)]
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for app in apps:
+                await stack.enter_async_context(app.router.lifespan_context(app))
+            yield
+
+    return Starlette(routes=[route for app in apps for route in app.routes], lifespan=lifespan)
+
+
 class Bare:
     """`/bare…`: the query that an operation cannot do without, on the same threads; no more."""
 
@@ -47,10 +62,6 @@ class Bare:
         from mcp_bridge.protocol.db_threads import threads  # noqa: PLC0415 - likewise
 
         self.app, self.begin, self.run = app, begin, threads.run
-        self.mcp = {
-            "/bare-mcp": bare_mcp("/bare-mcp", is_lean=False),
-            "/bare-json": bare_mcp("/bare-json", is_lean=True),
-        }
         self.works = {
             "/bare": rows.read_bare,
             "/bare-insert": rows.insert_bare,
@@ -60,14 +71,7 @@ class Bare:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
-        if scope["type"] == "lifespan":
-            async with AsyncExitStack() as stack:
-                for app in self.mcp.values():
-                    await stack.enter_async_context(app.router.lifespan_context(app))
-                await self.app(scope, receive, send)
-        elif path in self.mcp:
-            await self.mcp[path](scope, receive, send)
-        elif path == "/profile":
+        if path == "/profile":
             self.begin()
             await PlainTextResponse("begun")(scope, receive, send)
         elif path in self.works:
@@ -114,6 +118,17 @@ class Profiled:
         pstats.Stats(first, *others).dump_stats(self.path)
 
 
+def listen(host: str) -> socket.socket:
+    listener = socket.create_server((host, 0), backlog=256)
+    # asyncio sets it only on sockets that say their protocol; without it every answer waits 40 ms.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def serve_bare(listener: socket.socket) -> None:
+    uvicorn.Server(uvicorn.Config(bare_servers(), http="h11", log_config=None)).run([listener])
+
+
 def serve(listener: socket.socket, profile: str) -> None:
     from config.asgi import build_application  # noqa: PLC0415 - needs the settings
 
@@ -150,18 +165,18 @@ def main(processes: int, lists: list[int], profile: str, host: str) -> None:
     connections.close_all()
     for one in connections.all():
         getattr(one, "close_pool", lambda: None)()
-    listener = socket.create_server((host, 0), backlog=256)
-    # asyncio sets it only on sockets that say their protocol; without it every answer waits 40 ms.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener, bare = listen(host), listen(host)
+    works = [lambda: serve(listener, profile)] * processes + [lambda: serve_bare(bare)]
     children = []
-    for _ in range(processes):
+    for work in works:
         child = os.fork()
         if child == 0:
-            serve(listener, profile)
+            work()
             os._exit(0)
         children.append(child)
     signal.signal(signal.SIGTERM, lambda *_: stop(children))
-    print(json.dumps(where | {"port": listener.getsockname()[1]}), flush=True)
+    ports = {"port": listener.getsockname()[1], "bare_port": bare.getsockname()[1]}
+    print(json.dumps(where | ports), flush=True)
     for child in children:
         os.waitpid(child, 0)
 
