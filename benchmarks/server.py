@@ -166,7 +166,9 @@ def main(processes: int, lists: list[int], profile: str, host: str) -> None:
     for one in connections.all():
         getattr(one, "close_pool", lambda: None)()
     listener, bare = listen(host), listen(host)
-    works = [lambda: serve(listener, profile)] * processes + [lambda: serve_bare(bare)]
+    works: list[Callable[[], None]] = [lambda: serve(listener, profile)] * processes + [
+        lambda: serve_bare(bare)
+    ]
     children = []
     for work in works:
         child = os.fork()
