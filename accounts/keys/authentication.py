@@ -19,7 +19,7 @@ from core.sql.compiled_queries import CompiledQuery, Param
 
 logger = logging.getLogger(__name__)
 LAST_USED_STEP = timedelta(minutes=1)
-UNREAD_OF_USER = ("password", "last_login", "created_at", "updated_at", "pending_email")
+UNREAD_OF_USER = ("password", "last_login", "updated_at", "pending_email")
 # Only the SQL is cached; the row is read for every request.
 USABLE_KEY = CompiledQuery(
     lambda: (

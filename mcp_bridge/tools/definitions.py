@@ -37,7 +37,9 @@ LONG_RESULT = {"anthropic/maxResultSizeChars": 400_000}
 # Codex cuts the middle out of a result near 10,000 tokens; better to leave out the least useful.
 CODEX_TOKENS = 9_000
 NO_MATCH = "No playbook matches all words. These come closest."
-OWN_PLAYBOOK = CompiledLookup(lambda by: Playbook.objects.for_user(by))
+OWN_PLAYBOOK = CompiledLookup(
+    lambda by: Playbook.objects.for_user(by).only("owner", "current_version", "open_trial")
+)
 READ_OF_PLAYBOOK = ("name", "owner", "source", "status", "current_version", "open_trial")
 READ_OF_VERSION = ("playbook", "number", "text", "token_count", "seal")
 # With its current text; starters too.

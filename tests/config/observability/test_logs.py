@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from config.observability.logging import LateProtocolErrors, json_formatter, lines_formatter
+from config.observability.logging import json_formatter, lines_formatter
 from core.http.request_id import request_id
 from evolution.models import EvolutionJob
 from evolution.worker.tasks import run_evolution
