@@ -54,16 +54,17 @@ pages = [
     path("", include((mcp_bridge.web.urls, "mcp_bridge"))),
 ]
 api: list[URLPattern | URLResolver] = [
+    path("", include((evolution.api.urls, "evolution"))),
+    path("", include((playbooks.api.urls, "playbooks"))),
     path("", include((accounts.api.urls, "accounts"))),
     path("", include((billing.api.urls, "billing"))),
-    path("", include((playbooks.api.urls, "playbooks"))),
-    path("", include((evolution.api.urls, "evolution"))),
     route("search", search.SearchViewSet, get="search"),
     path("<path:rest>", rest.route_not_found),
 ]
 urlpatterns = [
-    *pages,
+    # First: each pattern before it costs every REST call 2 µs.
     path("api/v1/", include((api, "api"))),
+    *pages,
     path("api/schema", docs.SchemaView.as_view(), name="schema"),
     path("api/docs", docs.api_docs, name="api_docs"),
     # Before the admin's own login, so that staff log in under the same rate limit as everybody.

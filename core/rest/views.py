@@ -64,11 +64,12 @@ class BaseViewSet(GenericViewSet[Any]):
         `partial`: no field is required. `forgiving`: slips are in `warnings`, not refused.
         """
         data, warnings = self.request.data, list[str]()
+        serializer = serializer_class(data=data, partial=partial)
         if forgiving and isinstance(data, Mapping):
-            fields = serializer_class().fields
+            fields = serializer.fields
             lists = [name for name, field in fields.items() if isinstance(field, ListField)]
             data, warnings, _ = understand_fields(data, of="This", known=fields, lists=lists)
-        serializer = serializer_class(data=data, partial=partial)
+            serializer.initial_data = data
         # A misspelt field must not be dropped silently: a citation would be lost.
         unknown = dict(islice(_unknown_fields(serializer, data), 10))
         if unknown:

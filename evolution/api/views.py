@@ -58,7 +58,7 @@ class OutcomeViewSet(BaseEvolutionViewSet):
         # The outcome itself keeps the key: keeping the response too would double what is written.
         known = idempotency_key(self.request)
         sent["idempotency_key"] = sent["idempotency_key"] or known
-        playbook = Playbook.objects.for_user(self.principal).fetch(pk)
+        playbook = reporting.OWN_PLAYBOOK.fetch(self.principal, pk)
         report = reporting.report_outcome(playbook=playbook, by=self.principal, **sent)
         headers = {} if report.is_new else {"Idempotency-Replayed": "true"}
         return Response(s.RecordedOutcomeSerializer(report).data, status=201, headers=headers)

@@ -12,6 +12,7 @@ from core.errors import Conflict, RateLimited
 from core.ratelimit.limits import consume_rate_limit
 from core.security.scopes import Principal
 from core.sql.compiled_queries import CompiledInsert, CompiledQuery, Param, uuid_param
+from core.sql.querysets import CompiledLookup
 from evolution.jobs.lifecycle import lock_active_playbook
 from evolution.jobs.triggers import trigger_if_due, trigger_state_of
 from evolution.models import EvolutionJob, Outcome
@@ -19,6 +20,10 @@ from evolution.outcomes import validation
 from evolution.outcomes.cases import count_in_trial, record_answer
 from playbooks.models import Playbook
 
+OWN_PLAYBOOK = CompiledLookup(
+    lambda by: Playbook.objects.for_user(by).only("owner", "current_version", "open_trial")
+)
+"""What a report needs of it."""
 INSERT_OUTCOME = CompiledInsert()
 KNOWN_OUTCOME = CompiledQuery(
     lambda: Outcome.objects.filter(

@@ -37,9 +37,6 @@ LONG_RESULT = {"anthropic/maxResultSizeChars": 400_000}
 # Codex cuts the middle out of a result near 10,000 tokens; better to leave out the least useful.
 CODEX_TOKENS = 9_000
 NO_MATCH = "No playbook matches all words. These come closest."
-OWN_PLAYBOOK = CompiledLookup(
-    lambda by: Playbook.objects.for_user(by).only("owner", "current_version", "open_trial")
-)
 READ_OF_PLAYBOOK = ("name", "owner", "source", "status", "current_version", "open_trial")
 READ_OF_VERSION = ("playbook", "number", "text", "token_count", "seal")
 # With its current text; starters too.
@@ -156,7 +153,7 @@ def report_outcome(
     read it. Starters take no reports: clone first.
     """
     report = reporting.report_outcome(
-        playbook=OWN_PLAYBOOK.fetch(by, playbook_id), by=by,
+        playbook=reporting.OWN_PLAYBOOK.fetch(by, playbook_id), by=by,
         task_description=task_description, outcome=outcome, signal=signal,
         reasoning_trace=reasoning_trace, notes=notes,
         bullet_ids=bullet_ids, harmful_bullet_ids=harmful_bullet_ids,
