@@ -4,6 +4,7 @@ Each operation type has one rule, a function that changes the draft or raises No
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NoReturn
 
@@ -64,6 +65,16 @@ def apply_operations(state: State, operations: Sequence[Operation], policy: Poli
         _apply(draft, operation)
     draft.shrink_to_budget()
     return draft.result()
+
+
+def new_texts(operations: Sequence[Operation]) -> dict[str, set[str]]:
+    """The clean `texts` that the operations propose, and those of them that are `adds`."""
+    found: dict[str, set[str]] = {"texts": set(), "adds": set()}
+    for op in operations:
+        with suppress(DocumentError):
+            found["adds" if _type_of(op) == "ADD" else "texts"].add(clean_content(op.content))
+    found["texts"] |= found["adds"]
+    return found
 
 
 def _type_of(op: Operation) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 from playbooks.document.budget import (
     LOSS_DIVISOR,
-    Sizes,
     retirement_order,
     size_of,
     size_of_headings,
@@ -18,6 +17,7 @@ from playbooks.document.state import (
     FOR_ROOM,
     RETIRED,
     BulletState,
+    Sizes,
     State,
     closure,
     merge_survivor,
@@ -57,7 +57,7 @@ class Draft:
         self.ids: dict[str, str] = {}  # and back
         self.past_ids: dict[str, str] = {}  # of the others: normalised text -> id
         self._words: dict[tuple[str, ...], str] = {}  # content words -> id, once looked for
-        self.sizes = self.bullet_sizes = Sizes()
+        self.sizes = state.others
         for bullet in state.bullets.values():
             self._enter(bullet)
         self.first_sizes = self.sizes

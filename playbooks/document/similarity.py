@@ -4,7 +4,7 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, combinations
 from typing import NamedTuple
 
@@ -80,6 +80,20 @@ def _folded(word: str, *, is_name: bool) -> list[str]:
         return ["every"]
     is_plural = len(word) > 3 and word.endswith("s") and word.isalpha() and not is_name
     return [word if not is_plural or _NO_PLURAL.fullmatch(word) else word[:-1]]
+
+
+def with_same_advice(texts: Iterable[tuple[str, str]], advice: Iterable[str]) -> Iterator[str]:
+    """The ids of the texts whose content words are those of one of `advice`.
+
+    Most lack its longest word, and to look for that takes a hundredth of the time. (Not for "every"
+    and "not": a text may say "each" and "don't".)
+    """
+    wanted = {content_words(text) for text in advice}
+    longest = {max({*words, ""} - {"every", "not"}, key=len).casefold() for words in wanted}
+    for key, text in texts:
+        plain = text.replace("’", "'").casefold()
+        if any(word in plain for word in longest) and content_words(text) in wanted:
+            yield key
 
 
 def keeps_meaning(old: str, new: str) -> bool:

@@ -103,13 +103,17 @@ def _based(bullet: BulletState, helpful: int, harmful: int) -> BulletState:
 
 
 def bullets_from_snapshots(
-    state: State, snapshots: Mapping[str, Snapshot]
+    state: State, snapshots: Mapping[str, Snapshot | None]
 ) -> dict[str, BulletState]:
     """Today's bullets with text, section, status and pin of the snapshots; votes stay as cast.
 
-    Those of a wording that comes back stand for it again.
+    Those of a wording that comes back stand for it again. Without those whose snapshot is None.
     """
-    return {name: _as_then(state.bullets[name], then) for name, then in snapshots.items()}
+    return {
+        name: _as_then(bullet, then) if then else bullet
+        for name, bullet in state.bullets.items()
+        if (then := snapshots.get(name)) or name not in snapshots
+    }
 
 
 def _as_then(bullet: BulletState, then: Snapshot) -> BulletState:

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -171,6 +172,34 @@ def _render(doc: Document, lines: Iterable[str]) -> str:
     for bullet, line in zip(doc.bullets, lines, strict=True):
         blocks[bullet.section].append(f"{line}\n")
     return "\n".join("".join(blocks[section.key]) for section in doc.sections)
+
+
+def amend(
+    text: str, sections: Sequence[Section], gone: Iterable[Bullet], new: Iterable[Bullet]
+) -> str:
+    """A text that `render` wrote with the bullets `gone` taken out and `new` ones put in.
+
+    The same bytes as to render all of them, and the time of those that change.
+    """
+    changes: dict[str, dict[int, list[str]]] = {}
+    for bullet in gone:
+        changes.setdefault(bullet.section, {})[number_of(bullet.id)] = []
+    for bullet in new:
+        changes.setdefault(bullet.section, {})[number_of(bullet.id)] = [ace_line(bullet)]
+    blocks = text.removesuffix("\n").split("\n\n")
+    places = {section.key: place for place, section in enumerate(sections)}
+    for key, lines_by_number in changes.items():
+        lines = blocks[places[key]].split("\n")
+        for number, line in lines_by_number.items():
+            start = bisect_left(lines, number, lo=1, key=_number_of_line)
+            stop = bisect_right(lines, number, lo=start, key=_number_of_line)
+            lines[start:stop] = line
+        blocks[places[key]] = "\n".join(lines)
+    return "\n\n".join(blocks) + "\n" if sections else ""
+
+
+def _number_of_line(line: str) -> int:
+    return number_of(line[1 : line.index("]")])
 
 
 def agent_view(text: str) -> str:

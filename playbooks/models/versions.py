@@ -28,6 +28,14 @@ class DeltaQuerySet(PlaybookOwnedQuerySet["Delta"]):
         """Rejected, or waiting in the review queue; a noop loses nothing."""
         return self.filter(status__in=("rejected", "held"))
 
+    def between(self, playbook: Playbook, older: int, newer: int | None = None) -> Self:
+        """The applied ones of the versions after `older`, up to `newer`, by number of version.
+
+        Only the version names the playbook: a planner would else read all its deltas.
+        """
+        rows = self.applied().filter(version__playbook=playbook, version__number__gt=older)
+        return rows if newer is None else rows.filter(version__number__lte=newer)
+
 
 class AuthoredModel(BaseModel):
     """A row that a person, or a key or app of theirs, an evolution or the platform made."""

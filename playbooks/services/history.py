@@ -84,8 +84,7 @@ def source_outcomes(playbook: Playbook, named: Iterable[Iterable[str]]) -> Mappi
 def reasons_between(playbook: Playbook, older: int, newer: int) -> Mapping[str, list[Delta]]:
     """The applied edits of the versions after `older` up to `newer`, by bullet, oldest first."""
     found: dict[str, list[Delta]] = {}
-    rows = playbook.deltas.applied().exclude(type=Delta.Type.TAG)
-    rows = rows.filter(version__number__gt=older, version__number__lte=newer)
+    rows = Delta.objects.between(playbook, older, newer).exclude(type=Delta.Type.TAG)
     for delta in rows.order_by("version__number", "index"):
         found.setdefault(delta.bullet_public_id, []).append(delta)
     return found

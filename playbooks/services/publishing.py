@@ -18,15 +18,24 @@ from core.errors import AceError, Conflict
 from core.security.scopes import Principal
 from core.sql.querysets import is_uuid
 from playbooks.document.budget import collapses
-from playbooks.document.deltas import apply_operations
+from playbooks.document.deltas import apply_operations, new_texts
 from playbooks.document.operations import Operation, Policy, Provenance, Record, Result
 from playbooks.document.review_rule import Review
-from playbooks.document.state import ACTIVE, MERGED, RETIRED, BulletState, State
+from playbooks.document.state import (
+    ACTIVE,
+    MERGED,
+    RETIRED,
+    BulletState,
+    State,
+    to_document_bullet,
+)
 from playbooks.document.text import (
+    Document,
+    agent_view,
+    amend,
     content_hash,
     estimate_tokens,
     render,
-    render_for_agents,
     text_hash,
 )
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
@@ -34,6 +43,7 @@ from playbooks.review.queue import provenance_of, review_rule_for, update_review
 from playbooks.services.loading import (
     PLAIN_COLUMNS,
     LoadedPlaybook,
+    load_part,
     load_state,
     named_bullet_ids,
     with_sources,
@@ -119,9 +129,11 @@ def judge_deltas(
         provenance=provenance,
     )
     named = named_bullet_ids(operations)
-    loaded = load_state(playbook, touching=named)
     if machine:
+        loaded = load_state(playbook, touching=named)
         loaded = with_sources(playbook, loaded, named, by_day=bool(provenance.mark))
+    else:
+        loaded = load_part(playbook, named, **new_texts(operations))
     result = apply_operations(loaded.state, operations, policy)
     if machine and collapses(loaded.state, result.state):
         raise CollapseGuard
@@ -196,7 +208,7 @@ def _changed_since(playbook: Playbook, base: Version | None) -> frozenset[str]:
     """Bullets whose text, section or status changed after `base`."""
     if base is None or base.pk == playbook.current_version_id:
         return frozenset()
-    rows = playbook.deltas.applied().filter(version__number__gt=base.number)
+    rows = Delta.objects.between(playbook, base.number)
     return frozenset(
         public_id
         for public_id, before, after in rows.values_list("bullet_public_id", "before", "after")
@@ -224,7 +236,9 @@ def publish(
         with transaction.atomic():
             version = None
             if result.applied or always:
-                version = _add_version(playbook, result, reason, author, job_id)
+                text = _amended_text(playbook, loaded.state, result.state)
+                made = Version(text=text, reason=reason, job_id=job_id).set_author(author)
+                version = _add_version(playbook, made, result)
                 if author is not None and playbook.owner is not None:
                     _check_storage(playbook.owner)
             write_bullets(playbook, loaded, result.state, provenance.sources)
@@ -238,32 +252,32 @@ def publish(
     return Publication(version, deltas)
 
 
-def _add_version(
-    playbook: Playbook, result: Result, reason: str, author: Principal | None, job_id: UUID | None
-) -> Version:
-    """The next number, and the playbook pointing at it."""
-    document, parent = result.state.document(), playbook.current_version
-    view, text = render_for_agents(document), render(document)
-    version = Version(
-        playbook=playbook,
-        number=parent.number + 1 if parent else 1,
-        text=text,
-        text_hash=text_hash(view),
-        bullet_count=len(document.bullets),
-        token_count=estimate_tokens(view),
-        parent=parent,
-        reason=reason,
-        job_id=job_id,
-        diff_summary=summary_of(result.applied),
-    )
-    version.set_author(author).save()
+def _amended_text(playbook: Playbook, before: State, after: State) -> str:
+    """The text of the current version, if there is one, with what differs between the states."""
+    version = playbook.current_version
+    text = version.text if version else render(Document(after.sections, ()))
+    changed = [b for b in after.bullets.values() if before.bullets.get(b.id) is not b]
+    old = [before.bullets[b.id] for b in changed if b.id in before.bullets]
+    gone, new = ([to_document_bullet(b) for b in found if b.is_active] for found in (old, changed))
+    return amend(text, after.sections, gone, new)
+
+
+def _add_version(playbook: Playbook, version: Version, result: Result) -> Version:
+    """The version gets the next number, and the playbook points at it."""
+    parent, view = playbook.current_version, agent_view(version.text)
+    version.playbook, version.parent = playbook, parent
+    version.number = parent.number + 1 if parent else 1
+    version.text_hash, version.token_count = text_hash(view), estimate_tokens(view)
+    version.bullet_count = version.text.count("\n[")
+    version.diff_summary = summary_of(result.applied)
+    version.save()
     playbook.current_version = version
     playbook.next_bullet_number = result.state.next_number
-    playbook.stored_bytes += len(text.encode())
-    playbook.starter_edited |= playbook.is_starter and author is not None
+    playbook.stored_bytes += len(version.text.encode())
+    playbook.starter_edited |= playbook.is_starter and version.author is not None
     changed = ("current_version", "next_bullet_number", "stored_bytes", "starter_edited")
     playbook.save(update_fields=[*changed, "updated_at"])
-    if playbook.open_trial_id is not None and reason not in MACHINE_REASONS:
+    if playbook.open_trial_id is not None and version.reason not in MACHINE_REASONS:
         reason = f"Ended by version {version.number}, which a person made."
         stop_open_trial(playbook, reason=reason)
     return version

@@ -15,9 +15,10 @@ from playbooks.models import Playbook, Version
 from playbooks.review.queue import refuse_unreviewed_texts
 from playbooks.services.loading import (
     LoadedPlaybook,
-    load_state,
+    Past,
+    load_changed,
+    load_past,
     require_editable,
-    snapshots_at,
     version_of,
 )
 from playbooks.services.publishing import publish
@@ -47,9 +48,8 @@ def rollback_playbook(*, playbook: Playbook, by: Principal, number: int) -> Vers
         version = version_of(playbook, number)
         if version.text_hash == version_of(playbook, None).text_hash:
             raise Conflict("Nothing to roll back: the current version already has this text.")
-        loaded = load_state(playbook)
-        then = bullets_from_snapshots(loaded.state, snapshots_at(playbook, version.number))
-        made = _publish(playbook, loaded, then, by, f"Rolled back to version {number}.")
+        loaded, past = load_past(playbook, version)
+        made = _publish(playbook, loaded, past, by, f"Rolled back to version {number}.")
         record(
             action="rollback_playbook",
             by=by,
@@ -71,23 +71,19 @@ def undo_version(*, playbook: Playbook, by: Principal, number: int) -> Version:
         lock_to_publish(playbook)
         require_editable(playbook)
         steps = _bullet_steps(version_of(playbook, number))
-        loaded = load_state(playbook)
+        past = {name: before for name, (before, _) in steps.items()}
+        loaded = load_changed(playbook, past)
         _refuse_changed_again(loaded.state, steps, number)
-        wanted = _as_before(loaded.state, steps)
-        _refuse_same_texts(wanted)
-        made = _publish(playbook, loaded, wanted, by, f"Undid version {number}.")
+        _refuse_same_texts(bullets_from_snapshots(loaded.state, past))
+        made = _publish(playbook, loaded, past, by, f"Undid version {number}.")
         record(action="undo_version", by=by, subject=playbook, owner=playbook.owner, version=number)
     return made
 
 
 def _publish(
-    playbook: Playbook,
-    loaded: LoadedPlaybook,
-    wanted: dict[str, BulletState],
-    by: Principal,
-    why: str,
+    playbook: Playbook, loaded: LoadedPlaybook, past: Past, by: Principal, why: str
 ) -> Version:
-    result = change_state(loaded.state, wanted, reason=why)
+    result = change_state(loaded.state, bullets_from_snapshots(loaded.state, past), reason=why)
     refuse_unreviewed_texts(playbook, result, by)
     reason = Version.Reason.ROLLBACK
     made = publish(playbook, loaded, result, reason=reason, author=by, always=True).version
@@ -118,14 +114,6 @@ def _refuse_changed_again(state: State, steps: dict[str, BulletStep], number: in
                 f"{name} has changed since version {number}, so that version alone cannot "
                 "be undone. Edit the bullet, or roll back to an older version."
             )
-
-
-def _as_before(state: State, steps: dict[str, BulletStep]) -> dict[str, BulletState]:
-    """Today's bullets with those of the steps as before; without those that the version added."""
-    gone = {name for name, (before, _) in steps.items() if before is None}
-    kept = {name: bullet for name, bullet in state.bullets.items() if name not in gone}
-    snapshots = {name: before for name, (before, _) in steps.items() if before is not None}
-    return {**kept, **bullets_from_snapshots(state, snapshots)}
 
 
 def _refuse_same_texts(wanted: dict[str, BulletState]) -> None:

@@ -13,10 +13,9 @@ from playbooks.document.state_diff import bullets_from_snapshots, change_state
 from playbooks.models import Bullet, Delta, Playbook, Trial, Version
 from playbooks.services.history import fetch_bullet
 from playbooks.services.loading import (
-    load_state,
+    load_past,
     lock_playbook,
     require_editable,
-    snapshots_at,
     version_of,
 )
 from playbooks.services.publishing import publish
@@ -127,8 +126,8 @@ def _restore(
 ) -> Version:
     """A new version that reads as the trial's stable one; votes stay."""
     newest, stable = version_of(playbook, None), trial.stable_version
-    loaded = load_state(playbook)
-    then = bullets_from_snapshots(loaded.state, snapshots_at(playbook, stable.number))
+    loaded, past = load_past(playbook, stable)
+    then = bullets_from_snapshots(loaded.state, past)
     made = publish(
         playbook,
         loaded,
@@ -166,8 +165,7 @@ def taken_back_texts(playbook: Playbook) -> tuple[str, ...]:
     trials = playbook.trials.exclude(restored_version=None).exclude(newest_version=None)
     tried = trials.values_list("stable_version__number", "newest_version__number")
     for stable, newest in tried[:MAX_TRIALS_READ]:
-        deltas = playbook.deltas.applied().filter(type__in=NEW_TEXTS)
-        deltas = deltas.filter(version__number__gt=stable, version__number__lte=newest)
+        deltas = Delta.objects.between(playbook, stable, newest).filter(type__in=NEW_TEXTS)
         texts = deltas.order_by("-version__number", "index")[:MAX_TAKEN_BACK]
         found |= dict.fromkeys(texts.values_list("after__content", flat=True))
     return tuple(found)[:MAX_TAKEN_BACK]

@@ -1,9 +1,11 @@
 """The text of a playbook: both renderings and parsing. No Django, no database."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from playbooks.document.sections import DEFAULT_SECTIONS, Section, complete_sections, find_section
 from playbooks.document.text import (
@@ -12,6 +14,7 @@ from playbooks.document.text import (
     Document,
     DocumentError,
     agent_view,
+    amend,
     clean_content,
     content_hash,
     estimate_tokens,
@@ -55,6 +58,28 @@ def test_the_official_pattern_matches_every_line(document: Document) -> None:
 @given(documents())
 def test_the_fast_agent_view_equals_the_rendered_one(document: Document) -> None:
     assert agent_view(render(document)) == render_for_agents(document)
+
+
+@given(documents(), st.data())
+def test_an_amended_text_is_the_rendering_of_all_bullets(
+    document: Document, data: st.DataObject
+) -> None:
+    """Bullets stay, leave, come, or change with their section."""
+    keys = [section.key for section in document.sections]
+    groups = st.sampled_from(["kept", "before", "after", "changed"])
+    in_group = {bullet: data.draw(groups) for bullet in document.bullets}
+    gone = [b for b, group in in_group.items() if group in {"before", "changed"}]
+    new = [b for b, group in in_group.items() if group == "after"]
+    new += [
+        replace(b, section=data.draw(st.sampled_from(keys)), content="Other.", helpful=7)
+        for b, group in in_group.items()
+        if group == "changed"
+    ]
+    old = [b for b, group in in_group.items() if group != "after"]
+    kept = [b for b, group in in_group.items() if group == "kept"]
+    text = render(Document.of(document.sections, old))
+    wanted = render(Document.of(document.sections, [*kept, *new]))
+    assert amend(text, document.sections, gone, new) == wanted
 
 
 @given(TEXT)

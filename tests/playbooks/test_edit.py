@@ -10,9 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from accounts.models import User
 from core.errors import Conflict, Invalid
 from core.security.scopes import Principal
-from playbooks.document.operations import Operation
+from playbooks.document.deltas import new_texts
+from playbooks.document.draft import Draft
+from playbooks.document.operations import Operation, Policy
 from playbooks.models import Bullet, Delta, Playbook, Version, Vote
 from playbooks.services.editing import edit_playbook
+from playbooks.services.loading import load_part, load_state, named_bullet_ids
 from playbooks.services.publishing import Publication
 from playbooks.services.rollback import rollback_playbook
 from playbooks.services.settings import archive_playbook
@@ -192,3 +195,29 @@ def test_a_version_cannot_be_saved_again(playbook: Playbook) -> None:
     version = Version.objects.get(playbook=playbook)
     with pytest.raises(TypeError, match="immutable"):
         version.save()
+
+
+LINES = [f"[str-{n:05}] helpful=0 harmful=0 :: Advice number {n}." for n in range(1, 301)]
+
+
+def test_an_edit_reads_the_bullets_that_it_can_touch(alice: User) -> None:
+    """Of 300: what is named, has the new text, or gives the same advice."""
+    playbook = make_playbook(alice, text="\n".join(["## STRATEGIES & INSIGHTS", *LINES]))
+    edits = [
+        Operation("UPDATE", id="str-00002", content="advice number 7"),
+        Operation("ADD", content="The advice: number 9!"),
+        Operation("ADD", content="ADVICE  number 300."),
+    ]
+    named = named_bullet_ids(edits)
+    part, whole = load_part(playbook, named, **new_texts(edits)), load_state(playbook)
+    assert list(part.bullets) == ["str-00002", "str-00007", "str-00009", "str-00300"]
+    sizes = [Draft(loaded.state, Policy(machine=False), named).sizes for loaded in (part, whole)]
+    assert sizes[0] == sizes[1]
+    codes = [delta.reason_code for delta in edit(playbook, *edits).deltas]
+    assert codes == ["duplicate_of", "similar_to", "duplicate_of"]
+
+
+@pytest.mark.databases
+def test_an_id_that_no_database_takes_is_unknown(playbook: Playbook) -> None:
+    edits = [Operation("REMOVE", id=name) for name in ("str-\x0000001", "\ud800", "x" * 100)]
+    assert {delta.reason_code for delta in edit(playbook, *edits).deltas} == {"unknown_id"}

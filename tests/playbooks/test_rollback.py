@@ -1,13 +1,14 @@
 """Rolling back: a new version that reads like an old one; votes, numbers and history go on."""
 
 import pytest
+from django.db import connection
 
 from accounts.models import User
 from core.errors import Conflict, NotFound
 from core.security.scopes import Principal
 from playbooks.document.operations import Operation
 from playbooks.document.text import parse
-from playbooks.models import Bullet, Playbook, Version, Vote
+from playbooks.models import Bullet, Delta, Playbook, Version, Vote
 from playbooks.services import creation
 from playbooks.services.rollback import rollback_playbook
 from tests.harness.history import verify_playbook
@@ -130,3 +131,14 @@ def test_an_unknown_version_is_not_found(alice: User, playbook: Playbook, number
     with pytest.raises(NotFound):
         roll_back(playbook, number)
     assert playbook.versions.count() == 1
+
+
+def test_the_edits_between_two_versions_are_found_by_the_numbers_of_versions(
+    playbook: Playbook,
+) -> None:
+    """By playbook first, 5,000 deltas were read for the one of the newest version."""
+    if connection.vendor == "sqlite":
+        plan = Delta.objects.between(playbook, 4_999, 5_000).explain()
+        assert "playbook_id=? AND number>? AND number<?" in plan
+        assert "playbooks_delta USING INDEX" in plan.splitlines()[1]
+        assert "(version_id=?" in plan.splitlines()[1]

@@ -135,7 +135,8 @@ class Walk(RuleBasedStateMachine):
     def a_person_rolls_back(self, back: int) -> None:
         Walk.steps += 1
         number = 1 + back % (len(self.texts) - 1)
-        then = bullets_from_snapshots(self.state, self.snapshots[number])
+        past = {**dict.fromkeys(self.state.bullets), **self.snapshots[number]}
+        then = bullets_from_snapshots(self.state, past)
         self.publish(change_state(self.state, then, reason="Rolled back."))
         assert faces(self.texts[-1]) == faces(self.texts[number])
 

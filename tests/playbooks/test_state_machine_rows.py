@@ -13,12 +13,22 @@ from accounts.models import User
 from core.errors import Conflict
 from core.security.scopes import Principal
 from evolution.models import Outcome
-from playbooks.document.operations import Operation
+from playbooks.document.deltas import apply_operations, new_texts
+from playbooks.document.operations import Operation, Policy
+from playbooks.document.state_diff import bullets_from_snapshots, change_state
 from playbooks.document.text import render
 from playbooks.models import Playbook, Version, Vote
 from playbooks.services import creation
 from playbooks.services.editing import edit_playbook
-from playbooks.services.loading import load_state, lock_playbook, version_of
+from playbooks.services.loading import (
+    LoadedPlaybook,
+    load_part,
+    load_past,
+    load_state,
+    lock_playbook,
+    named_bullet_ids,
+    version_of,
+)
 from playbooks.services.publishing import CollapseGuard
 from playbooks.services.reading import diff_versions
 from playbooks.services.repair import rebuild_playbook
@@ -29,6 +39,11 @@ from tests.playbooks.random_operations import OUTCOMES, SKETCHES, Sketch
 from tests.playbooks.test_state_machine import STEPS, walk
 
 pytestmark = pytest.mark.postgres
+
+
+def records_of(loaded: LoadedPlaybook, operations: list[Operation]) -> object:
+    policy = Policy(machine=False, token_budget=600, max_bytes=4_000)
+    return apply_operations(loaded.state, operations, policy).records
 
 
 class RowsWalk(RuleBasedStateMachine):
@@ -63,10 +78,31 @@ class RowsWalk(RuleBasedStateMachine):
     def by(self) -> Principal:
         return Principal.of(self.owner)
 
+    def part(self, operations: list[Operation]) -> LoadedPlaybook:
+        named = named_bullet_ids(operations)
+        return load_part(self.playbook, named, **new_texts(operations))
+
+    def changes_back_to(self, number: int) -> object:
+        loaded, past = load_past(self.playbook, version_of(self.playbook, number))
+        wanted = bullets_from_snapshots(loaded.state, past)
+        return change_state(loaded.state, wanted, reason="").records
+
+    def changes_by_last_deltas(self, number: int) -> object:
+        """The same from all bullets, each as its last delta until then left it."""
+        state = load_state(self.playbook).state
+        deltas = self.playbook.deltas.applied().filter(version__number__lte=number)
+        ordered = deltas.order_by("version__number", "index")
+        then = dict(ordered.values_list("bullet_public_id", "after"))
+        wanted = bullets_from_snapshots(state, dict.fromkeys(state.bullets) | then)
+        return change_state(state, wanted, reason="").records
+
     @rule(sketches=SKETCHES, age=st.sampled_from([0, 0, 0, 1]))
     def a_person_edits(self, sketches: list[Sketch], age: int) -> None:
         """An edit of an older version than the current one is refused whole."""
         operations = self.operations(sketches) or [Operation("FOO")]
+        assert records_of(self.part(operations), operations) == records_of(
+            load_state(self.playbook), operations
+        )
         expected = self.number - age
         try:
             made = edit_playbook(
@@ -102,6 +138,7 @@ class RowsWalk(RuleBasedStateMachine):
     def a_person_rolls_back(self, back: int) -> None:
         RowsWalk.steps += 1
         number = 1 + back % self.number
+        assert self.changes_back_to(number) == self.changes_by_last_deltas(number)
         votes = Vote.objects.count()
         by, same = self.by, version_of(self.playbook, number).text_hash == self.text_hash
         with pytest.raises(Conflict, match="Nothing to roll") if same else nullcontext():
