@@ -272,7 +272,7 @@ class ConnectedApp(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=("user", "application"), name="one_connection_per_user_and_app"
-            ),
+            )
         ]
 
     def __str__(self) -> str:

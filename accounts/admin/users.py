@@ -65,10 +65,7 @@ class AccountUserAdmin(CsvExportAdmin, UserAdmin):  # type: ignore[type-arg]  # 
     )
     fieldsets: ClassVar[tuple[Any, ...]] = (
         (None, {"fields": ("email", "email_verified", "is_active")}),
-        (
-            "Staff",
-            {"fields": ("second_factor_required", "is_staff", "is_superuser", "groups")},
-        ),
+        ("Staff", {"fields": ("second_factor_required", "is_staff", "is_superuser", "groups")}),
         ("Times", {"fields": ("last_login", "created_at")}),
     )
     add_fieldsets = ((None, {"fields": ("email", "usable_password", "password1", "password2")}),)

@@ -9,11 +9,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from oauth2_provider.models import Application
 from oauth2_provider.oauth2_backends import get_oauthlib_core
-from oauthlib.oauth2.rfc6749.errors import (
-    FatalClientError,
-    InvalidClientIdError,
-    OAuth2Error,
-)
+from oauthlib.oauth2.rfc6749.errors import FatalClientError, InvalidClientIdError, OAuth2Error
 
 from accounts.oauth.metadata import mcp_resource, request_origin, same_resource
 from core.errors import Invalid

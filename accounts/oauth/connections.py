@@ -9,13 +9,7 @@ from django.core.cache import cache
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
-from oauth2_provider.models import (
-    AccessToken,
-    Application,
-    Grant,
-    RefreshToken,
-    clear_expired,
-)
+from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken, clear_expired
 
 from accounts.keys.authentication import record_last_used
 from accounts.keys.key_format import digest

@@ -12,15 +12,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import OperationalError, connection, transaction
-from django.db.models import (
-    CASCADE,
-    BinaryField,
-    ForeignKey,
-    ForeignObjectRel,
-    Model,
-    Q,
-    QuerySet,
-)
+from django.db.models import CASCADE, BinaryField, ForeignKey, ForeignObjectRel, Model, Q, QuerySet
 from oauth2_provider.models import Application
 
 from accounts.hooks import hooks

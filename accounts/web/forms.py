@@ -142,8 +142,7 @@ class VerifyForm(ServiceForm):
 
 class DeleteAccountForm(ServiceForm):
     email = forms.EmailField(
-        label="Type your email to confirm",
-        widget=forms.EmailInput(attrs={"autocomplete": "off"}),
+        label="Type your email to confirm", widget=forms.EmailInput(attrs={"autocomplete": "off"})
     )
 
     def __init__(self, *args: Any, wanted: str, **kwargs: Any) -> None:

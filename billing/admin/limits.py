@@ -86,10 +86,7 @@ class PriceOverrideAdmin(AuditedAdmin):
     readonly_fields = ("version",)
     fieldsets = (
         (None, {"fields": ("model", "base_url")}),
-        (
-            "US dollars per million tokens",
-            {"fields": ("input_usd", "cached_usd", "output_usd")},
-        ),
+        ("US dollars per million tokens", {"fields": ("input_usd", "cached_usd", "output_usd")}),
         ("Validity (UTC)", {"fields": ("valid_from", "valid_until", "note", "version")}),
     )
 

@@ -236,12 +236,7 @@ def set_budget(
         known.delete()
         Limit.objects.bulk_create(
             Limit(
-                **of,
-                scope=scope,
-                window=span,
-                amount=usd,
-                warn_percent=warn_percent,
-                stops=stops,
+                **of, scope=scope, window=span, amount=usd, warn_percent=warn_percent, stops=stops
             )
             for span, usd in amounts.items()
             if usd is not None

@@ -4,12 +4,7 @@ from billing.models.accounts import BillingAccount, StripeEvent, TrialMark
 from billing.models.limits import Limit
 from billing.models.plans import INCLUDED, Plan
 from billing.models.price_overrides import PriceOverride
-from billing.models.quota import (
-    DeletedAccountUsage,
-    OverageCharge,
-    QuotaPeriod,
-    QuotaResource,
-)
+from billing.models.quota import DeletedAccountUsage, OverageCharge, QuotaPeriod, QuotaResource
 from billing.models.usage import NOBODY, DailySpend, UsageRecord
 
 __all__ = [

@@ -50,9 +50,7 @@ class BillingAccount(BaseModel):
     stripe_customer_id = models.CharField(max_length=255, blank=True)
     stripe_subscription_id = models.CharField(max_length=255, blank=True)
     duplicate_subscription_id = models.CharField(
-        max_length=255,
-        blank=True,
-        help_text="second paid subscription: cancel one of the two",
+        max_length=255, blank=True, help_text="second paid subscription: cancel one of the two"
     )
     overage_subscription_id = models.CharField(
         max_length=255,

@@ -68,9 +68,7 @@ class UsageRecord(BaseModel):
     # A plain id, so that an account can be deleted while its calls run.
     quota_period_id = models.UUIDField(null=True, help_text="the plan month that counts the call")
     base_url = models.CharField(
-        max_length=200,
-        blank=True,
-        help_text="URL called; prices depend on it",
+        max_length=200, blank=True, help_text="URL called; prices depend on it"
     )
     model = models.CharField(max_length=100)
     prompt_tokens = models.PositiveIntegerField(default=0)

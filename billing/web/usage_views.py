@@ -74,9 +74,7 @@ def quota_warnings(request: UserRequest) -> list[tuple[PlanSummary, QuotaUsage]]
     return [(summary, quota) for quota in summary.quotas if quota.state != "open"]
 
 
-def requested_usage(
-    request: UserRequest,
-) -> tuple[str, dict[str, Any], QuerySet[UsageRecord]]:
+def requested_usage(request: UserRequest) -> tuple[str, dict[str, Any], QuerySet[UsageRecord]]:
     """The period and filters of the URL, and the calls in the buckets that the chart shows."""
     period, filters = parse_period(request.GET), UsageFilterForm(request.GET).chosen
     since = buckets(period, timezone.now().date())[0]

@@ -59,10 +59,7 @@ class EvolutionJobAdmin(ReadOnlyAdmin):
         _group("", "status reason playbook see timeline"),
         _group("Attempts and waits", "attempt rescues wait_count next_attempt_at wait_reason"),
         _group("Worker", "phase fence lease_expires_at heartbeat_at deadline_at"),
-        _group(
-            "Trigger",
-            "trigger triggered_by correlation_id training from_version notified_at",
-        ),
+        _group("Trigger", "trigger triggered_by correlation_id training from_version notified_at"),
         _group("Result", "to_version outcomes_processed skipped_outcomes token_totals"),
         _group("Engine", "engine prompt_versions ace_core_version config_hash"),
     )

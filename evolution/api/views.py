@@ -143,10 +143,7 @@ class EvidenceViewSet(BaseEvolutionViewSet):
         return {"results": list_sources(playbook=self.playbook(pk))}
 
     @operation(
-        Scope.ACCOUNT,
-        s.SourceRollbackResultSerializer,
-        takes=s.SourceRollbackSerializer,
-        once=True,
+        Scope.ACCOUNT, s.SourceRollbackResultSerializer, takes=s.SourceRollbackSerializer, once=True
     )
     def rollback_source(self, pk: UUID, sent: dict[str, Any]) -> Any:
         """Revert what one source taught or edited, in a new version; your own edits stay."""

@@ -18,12 +18,7 @@ from evolution.engine.prompt_excerpts import (
     harmful_bullets,
     relevant_bullets,
 )
-from evolution.engine.prompt_text import (
-    PromptLimits,
-    data_block,
-    purpose_block,
-    truncate_middle,
-)
+from evolution.engine.prompt_text import PromptLimits, data_block, purpose_block, truncate_middle
 from evolution.engine.prompts import load_prompt
 from evolution.engine.reflector import Reflection
 from evolution.engine.structured_output import (

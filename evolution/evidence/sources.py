@@ -24,12 +24,7 @@ from playbooks.services.loading import day_mark, lock_playbook
 from playbooks.services.outcome_removal import OutcomeRemoval, remove_outcomes
 
 NO_SOURCE = "Send key:<id>, app:<id>, user:<id> or outcome:<id>; GET …/sources lists them."
-FIELDS = {
-    "key": "api_key_id",
-    "app": "app_id",
-    "user": "reported_by_id",
-    "outcome": "pk",
-}
+FIELDS = {"key": "api_key_id", "app": "app_id", "user": "reported_by_id", "outcome": "pk"}
 REPORTER = ("api_key_id", "app_id", "reported_by_id")
 LABELS: tuple[tuple[Any, str], ...] = (
     (ApiKey, "name"),

@@ -93,9 +93,7 @@ class Incident(models.Model):
         indexes = (models.Index(fields=("-opened_at",), name="incident_opened"),)
         constraints = (
             models.UniqueConstraint(
-                fields=("kind", "key"),
-                condition=models.Q(closed_at=None),
-                name="one_open_incident",
+                fields=("kind", "key"), condition=models.Q(closed_at=None), name="one_open_incident"
             ),
         )
 

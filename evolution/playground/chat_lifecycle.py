@@ -162,8 +162,5 @@ def _request(
         text = INSTRUCTIONS.format(playbook=reading.content.strip() or "(It is still empty.)")
         messages.insert(0, {"role": "system", "content": text})
     return ChatRequest(
-        step=f"generate:{session.pk}",
-        model=session.model,
-        messages=messages,
-        max_tokens=MAX_TOKENS,
+        step=f"generate:{session.pk}", model=session.model, messages=messages, max_tokens=MAX_TOKENS
     )

@@ -218,10 +218,7 @@ def best_of(adapted: OfflineResult | OnlineResult) -> dict[str, Any]:
     if isinstance(adapted, OnlineResult):
         return {}
     best = adapted.after.snapshot
-    return {
-        "best_kept": best.view_hash == adapted.kept.view_hash,
-        "best_version": int(best.label),
-    }
+    return {"best_kept": best.view_hash == adapted.kept.view_hash, "best_version": int(best.label)}
 
 
 def calls_an_answer(options: dict[str, Any]) -> int:

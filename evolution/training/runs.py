@@ -93,11 +93,7 @@ def begin_training(
             for job in EvolutionJob.objects.active().filter(training=old):
                 finish_job(job, as_=EvolutionJob.cancel, now=database_now())
         run = TrainingRun.objects.create(
-            playbook=playbook,
-            kind=kind,
-            started_by=by.user,
-            from_version=version,
-            config=config,
+            playbook=playbook, kind=kind, started_by=by.user, from_version=version, config=config
         )
     return _training(run, playbook)
 

@@ -96,10 +96,7 @@ def uses_llm(ledger: UsageLedger) -> bool:
 
 
 def add_merges(
-    checkpoints: StoredCheckpoints,
-    evolved: EvolutionResult,
-    *,
-    base: PlaybookInput,
+    checkpoints: StoredCheckpoints, evolved: EvolutionResult, *, base: PlaybookInput
 ) -> EvolutionResult:
     """The evolution with merges of near-duplicates when a refinement is due, else unchanged.
 

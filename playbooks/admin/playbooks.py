@@ -151,10 +151,7 @@ class PlaybookAdmin(ReadOnlyAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         edit = self.admin_site.admin_view(self.edit)
-        return [
-            path("<uuid:pk>/edit/", edit, name="playbooks_playbook_edit"),
-            *super().get_urls(),
-        ]
+        return [path("<uuid:pk>/edit/", edit, name="playbooks_playbook_edit"), *super().get_urls()]
 
     def edit(self, request: HttpRequest, pk: UUID) -> HttpResponse:
         """A starter as text; what is saved is its next version."""

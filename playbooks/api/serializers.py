@@ -335,9 +335,7 @@ class VoteSerializer(serializers.Serializer[Any]):
     source = CharField(help_text="reflector, rules, user:<id>, or key:<id>")  # type: ignore[assignment]  # DRF takes it out of the class
     outcome_id = serializers.UUIDField(allow_null=True)
     outcome_status = CharField(
-        source="outcome.status",
-        allow_null=True,
-        help_text="null: no outcome, or it was deleted.",
+        source="outcome.status", allow_null=True, help_text="null: no outcome, or it was deleted."
     )
     at = serializers.DateTimeField(source="updated_at")
 

@@ -330,10 +330,7 @@ class ReviewItemViewSet(BasePlaybookViewSet):
         return self.paginate(rows.select_related("delta", "version"), s.ReviewItemSerializer)
 
     @operation(
-        Scope.ACCOUNT,
-        {201: s.ReviewItemSerializer},
-        takes=s.ReviewItemApproveSerializer,
-        once=True,
+        Scope.ACCOUNT, {201: s.ReviewItemSerializer}, takes=s.ReviewItemApproveSerializer, once=True
     )
     def approve_review_item(self, pk: UUID, review: UUID, sent: dict[str, Any]) -> ReviewItem:
         """Approve an item, optionally with your own text: a new version is published."""

@@ -10,15 +10,7 @@ from typing import NoReturn
 
 from playbooks.document.budget import is_harmful
 from playbooks.document.draft import Draft, NotApplied, retired
-from playbooks.document.operations import (
-    APPLIED,
-    HELD,
-    NOOP,
-    Operation,
-    Policy,
-    Record,
-    Result,
-)
+from playbooks.document.operations import APPLIED, HELD, NOOP, Operation, Policy, Record, Result
 from playbooks.document.reason_codes import HELD_FULL, HELD_REWRITE
 from playbooks.document.review_rule import APPROVED, DECLINED, NONE, PENDING
 from playbooks.document.sections import fallback_section, find_section
@@ -141,9 +133,7 @@ def _vote(draft: Draft, survivor: str, keys: list[VoteKey], tag: str) -> bool:
                 changed = True
                 blamed = {draft.policy.source_of(*key)} if tag == "harmful" else set()
                 draft.bullets[member.id] = replace(
-                    member,
-                    votes={**member.votes, key: tag},
-                    harmful_by=member.harmful_by | blamed,
+                    member, votes={**member.votes, key: tag}, harmful_by=member.harmful_by | blamed
                 )
     return changed
 

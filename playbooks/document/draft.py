@@ -5,12 +5,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
-from playbooks.document.budget import (
-    LOSS_DIVISOR,
-    retirement_order,
-    size_of,
-    size_of_headings,
-)
+from playbooks.document.budget import LOSS_DIVISOR, retirement_order, size_of, size_of_headings
 from playbooks.document.operations import APPLIED, REJECTED, Operation, Policy, Record, Result
 from playbooks.document.similarity import content_words
 from playbooks.document.state import (

@@ -98,11 +98,7 @@ def _refuse(delta: Delta) -> None:
 
 
 def decide_review_items(
-    *,
-    items: Sequence[ReviewItem],
-    by: Principal,
-    approve: bool,
-    texts: Mapping[str, str],
+    *, items: Sequence[ReviewItem], by: Principal, approve: bool, texts: Mapping[str, str]
 ) -> tuple[int, list[str]]:
     """Approve or decline each item; returns how many, and why the others were refused.
 

@@ -76,12 +76,7 @@ create_playbook = at_once(prepare_playbook)
 
 
 def prepare_import(
-    *,
-    by: Principal,
-    content: str,
-    name: str = "",
-    description: str = "",
-    owner: User | None = None,
+    *, by: Principal, content: str, name: str = "", description: str = "", owner: User | None = None
 ) -> Callable[[], Playbook]:
     """Creates a playbook of `by` with the bullets of a text in any import format, at version 1.
 

@@ -21,14 +21,7 @@ from playbooks.document.budget import collapses
 from playbooks.document.deltas import apply_operations, new_texts
 from playbooks.document.operations import Operation, Policy, Provenance, Record, Result
 from playbooks.document.review_rule import Review
-from playbooks.document.state import (
-    ACTIVE,
-    MERGED,
-    RETIRED,
-    BulletState,
-    State,
-    to_document_bullet,
-)
+from playbooks.document.state import ACTIVE, MERGED, RETIRED, BulletState, State, to_document_bullet
 from playbooks.document.text import (
     Document,
     agent_view,

@@ -10,11 +10,7 @@ from core.errors import Invalid
 from core.security.scopes import Principal, Scope
 from playbooks.models import Playbook, ReviewPolicy, TrialPolicy
 from playbooks.services.loading import lock_playbook
-from playbooks.services.validation import (
-    clean_description,
-    clean_name,
-    refuse_risky_texts,
-)
+from playbooks.services.validation import clean_description, clean_name, refuse_risky_texts
 from playbooks.trials import stop_open_trial
 
 MAX_TOKEN_BUDGET = 1_000_000

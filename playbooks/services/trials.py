@@ -12,12 +12,7 @@ from core.security.scopes import Principal
 from playbooks.document.state_diff import bullets_from_snapshots, change_state
 from playbooks.models import Bullet, Delta, Playbook, Trial, Version
 from playbooks.services.history import fetch_bullet
-from playbooks.services.loading import (
-    load_past,
-    lock_playbook,
-    require_editable,
-    version_of,
-)
+from playbooks.services.loading import load_past, lock_playbook, require_editable, version_of
 from playbooks.services.publishing import publish
 from playbooks.trials import MAX_AGE, end_trial, open_trial
 

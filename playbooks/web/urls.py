@@ -2,11 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from playbooks.web.views import (
-    bullets,
-    playbooks,
-    versions,
-)
+from playbooks.web.views import bullets, playbooks, versions
 
 PLAYBOOK = "playbooks/<uuid:pk>"
 VERSION = f"{PLAYBOOK}/versions/<int:number>"

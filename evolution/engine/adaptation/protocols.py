@@ -20,11 +20,7 @@ class Solver(Protocol):
     """Answers questions, and reflects on an answer. Called from several threads."""
 
     def generate(
-        self,
-        key: str,
-        question: Question,
-        playbook: PlaybookInput,
-        reflection: Reflection | None,
+        self, key: str, question: Question, playbook: PlaybookInput, reflection: Reflection | None
     ) -> Generation:
         """One answer; `key` names the call in the ledger. Raises an LLMError."""
         ...

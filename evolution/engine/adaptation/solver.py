@@ -36,11 +36,7 @@ class LLMSolver:
         self._llm, self.model, self._engine = RetryingLLM(llm), model, engine
 
     def generate(
-        self,
-        key: str,
-        question: Question,
-        playbook: PlaybookInput,
-        reflection: Reflection | None,
+        self, key: str, question: Question, playbook: PlaybookInput, reflection: Reflection | None
     ) -> Generation:
         return generator.generate(
             self._llm,
@@ -72,11 +68,7 @@ class ActingSolver(LLMSolver):
         self._make, self._steps = make, steps
 
     def generate(
-        self,
-        key: str,
-        question: Question,
-        playbook: PlaybookInput,
-        reflection: Reflection | None,
+        self, key: str, question: Question, playbook: PlaybookInput, reflection: Reflection | None
     ) -> Episode:
         """One episode; what the world raises ends it as a failure."""
         trace, cited = list[str](), dict[str, None]()
@@ -114,11 +106,7 @@ class ProgramAgent(LLMSolver):
         self._program = program
 
     def generate(
-        self,
-        key: str,
-        question: Question,
-        playbook: PlaybookInput,
-        reflection: Reflection | None,
+        self, key: str, question: Question, playbook: PlaybookInput, reflection: Reflection | None
     ) -> Episode:
         asked = {
             "playbook": render_for_agents(playbook.document),

@@ -4,14 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from evolution.engine.llm import (
-    AnswerError,
-    ChatRequest,
-    LLMError,
-    LLMReply,
-    TransientError,
-    Usage,
-)
+from evolution.engine.llm import AnswerError, ChatRequest, LLMError, LLMReply, TransientError, Usage
 from evolution.engine.prompt_text import clean_text
 
 MAX_REPORTED_TOKENS = 100_000_000
@@ -86,8 +79,7 @@ class CompletionParser:
         error: LLMError | None = None
         if not self._count:
             error = TransientError(
-                "not_a_completion",
-                "The response is not a chat completion. Check the base URL.",
+                "not_a_completion", "The response is not a chat completion. Check the base URL."
             )
         elif not self._finish_reason and not self._is_done:
             message = "The provider's response broke off."

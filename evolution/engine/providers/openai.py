@@ -20,10 +20,7 @@ from evolution.engine.llm import (
     LLMRequest,
     Usage,
 )
-from evolution.engine.providers.completion_parser import (
-    CompletionParser,
-    events,
-)
+from evolution.engine.providers.completion_parser import CompletionParser, events
 from evolution.engine.providers.endpoint import (
     DEFAULT_BASE_URL,
     CancellableConnection,
@@ -70,11 +67,7 @@ class Dialect:
         if self.format == "json_object":
             found["response_format"] = {"type": "json_object"}
         elif self.format == "json_schema" and isinstance(request, LLMRequest):
-            schema = {
-                "name": request.schema_name,
-                "strict": True,
-                "schema": request.json_schema(),
-            }
+            schema = {"name": request.schema_name, "strict": True, "schema": request.json_schema()}
             found["response_format"] = {"type": "json_schema", "json_schema": schema}
         return found
 
