@@ -1,5 +1,6 @@
 """Writes the figures of a run into docs/engineering/BENCHMARKS.md, as tables and a chart."""
 
+import json
 import os
 import platform
 import re
@@ -15,7 +16,9 @@ from benchmarks.targets import DATABASES
 from core.charts import Frame
 
 DOCS = Path(__file__).parents[1] / "docs" / "engineering"
-PAGE, PICTURE = DOCS / "BENCHMARKS.md", DOCS / "benchmarks.svg"
+PAGE, PICTURE, KEPT = (
+    DOCS / name for name in ("BENCHMARKS.md", "benchmarks.svg", "benchmarks.json")
+)
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 # What is a multiple of what, in the same run.
 RATIOS = {"REST get_playbook": "bare query", "REST report_outcome": "bare INSERT"} | {
@@ -30,8 +33,13 @@ STYLE = "font: 12px system-ui, sans-serif; fill: #1e293b"
 
 
 def write(results: dict[str, Any]) -> None:
-    """The page's figures are those of this run; the rest of the page stays."""
-    text = "\n\n".join([about_the_run(), *sections(results)])
+    """The page's figures are those of this run, and the last ones of the parts that it left out."""
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {"figures": {}, "dates": {}}
+    kept["figures"] |= {"broken": []} | results
+    kept["dates"] |= dict.fromkeys(results, f"{datetime.now(UTC):%d %B %Y}")
+    KEPT.write_text(json.dumps(kept, indent=0, ensure_ascii=False) + "\n")
+    results = kept["figures"]
+    text = "\n\n".join([about_the_run(kept["dates"]), *sections(results)])
     page = PAGE.read_text()
     block = f"{BEGIN}\n\n{text}\n\n{END}"
     PAGE.write_text(re.sub(f"{BEGIN}.*{END}", lambda _: block, page, flags=re.DOTALL))
@@ -39,10 +47,11 @@ def write(results: dict[str, Any]) -> None:
         PICTURE.write_text(draw(results["interfaces"]))
 
 
-def about_the_run() -> str:
+def about_the_run(dates: dict[str, str]) -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30
+    days = [f"{', '.join(p for p in dates if dates[p] == day)}: {day}" for day in {*dates.values()}]
     return (
-        f"{datetime.now(UTC):%d %B %Y}, {os.cpu_count()} cores, {memory} GiB, "
+        f"{'; '.join(sorted(days))}. {os.cpu_count()} cores, {memory} GiB, "
         f"{platform.system()}, Python {platform.python_version()}. Clients, server and database "
         "share the cores; PostgreSQL runs without fsync. Milliseconds."
     )

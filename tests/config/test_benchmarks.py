@@ -25,6 +25,7 @@ LISTS = [
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(report, "PAGE", tmp_path / "page.md")
     monkeypatch.setattr(report, "PICTURE", tmp_path / "picture.svg")
+    monkeypatch.setattr(report, "KEPT", tmp_path / "kept.json")
     report.PAGE.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     return report.PAGE
 
@@ -39,6 +40,12 @@ def test_the_figures_of_a_run_take_the_place_of_the_last_ones(page: Path) -> Non
     assert f"{row}| 1.5 MCP 2026-07-28, bare server |" in text
     assert "| SQLite | page | 2.0 | 2.0 | 1.00 |" in text
     assert "MCP 2026-07-28 get_playbook" in report.PICTURE.read_text()
+
+
+def test_a_part_that_was_not_run_keeps_its_figures(page: Path) -> None:
+    report.write({"lists": LISTS})
+    report.write({"interfaces": INTERFACES})
+    assert "| SQLite | page | 2.0 | 2.0 | 1.00 |" in page.read_text()
 
 
 def test_the_page_has_a_place_for_the_figures() -> None:
