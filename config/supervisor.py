@@ -144,23 +144,18 @@ class Child:
         return pause
 
 
+@dataclass
 class Supervisor:
     """Runs `children` until a signal comes; calls `on_ready` once when `is_ready` turns true."""
 
-    def __init__(
-        self,
-        children: Sequence[Child],
-        *,
-        is_ready: Callable[[], bool],
-        on_ready: Callable[[], None],
-        grace: float = GRACE_SECONDS,
-        silent_after: float = SILENT_AFTER,
-    ) -> None:
-        self.children, self.is_ready, self.on_ready = children, is_ready, on_ready
-        self.grace, self.silent_after = grace, silent_after
-        self.announced = False
-        self.signals = 0  # 1: end in order; 2: end now
-        self.exit_code = 0
+    children: Sequence[Child]
+    is_ready: Callable[[], bool]
+    on_ready: Callable[[], object]
+    grace: float = GRACE_SECONDS
+    silent_after: float = SILENT_AFTER
+    announced: bool = False
+    signals: int = 0  # 1: end in order; 2: end now
+    exit_code: int = 0
 
     def run(self) -> int:
         """Return 0 after a signal, 1 when the start failed; no child is left either way."""

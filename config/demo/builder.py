@@ -58,12 +58,10 @@ class ScenarioRun:
 
     scenario: Scenario
     playbook: Playbook
+    user: User
+    keys: list[ApiKey]
+    draw: random.Random
     lessons_reported: int = 0
-
-    @property
-    def pending(self) -> int:
-        """How many outcomes no evolution has read."""
-        return Outcome.objects.pending().filter(playbook=self.playbook).count()
 
 
 def demo_user() -> User | None:
@@ -125,27 +123,27 @@ def without_limits() -> Iterator[None]:
 
 def _simulate(user: User, scenarios: tuple[Scenario, ...], *, days: int) -> None:
     draw = random.Random(7)  # noqa: S311 - demo data, no secret
-    by = Principal.of(user)
     keys = [
         create_api_key(user=user, name=name, scopes=["report"], notify=False)[0] for name in KEYS
     ]
-    runs = [_start_scenario(scenario, by) for scenario in scenarios]
+    runs = [ScenarioRun(one, _start(one, user), user, keys, draw) for one in scenarios]
     since = user.created_at - timedelta(seconds=1)
     backdate_rows(user, made_since=since, back=timedelta(days=days))
     for day in range(days, -1, -1):
         since = database_now() - timedelta(milliseconds=1)
         for run in runs:
-            _simulate_day(run, user, keys, draw, day=day)
+            _simulate_day(run, day=day)
             with transaction.atomic():
                 lock_to_publish(run.playbook)  # takes back what a trial has found harmful
-            if run.pending >= ENOUGH:
-                _evolve(run, user, keys, draw, trigger=EvolutionJob.Trigger.THRESHOLD)
+            if Outcome.objects.pending().filter(playbook=run.playbook).count() >= ENOUGH:
+                _evolve(run, trigger=EvolutionJob.Trigger.THRESHOLD)
             elif day == 1:  # a manual one yesterday; today's outcomes stay pending
-                _evolve(run, user, keys, draw, trigger=EvolutionJob.Trigger.MANUAL)
+                _evolve(run, trigger=EvolutionJob.Trigger.MANUAL)
         back = timedelta(days=day, minutes=draw.randint(1, 500) if day else 20)
         backdate_rows(user, made_since=since, back=back)
     user.api_keys.update(last_used_at=database_now() - timedelta(minutes=20))
-    _restore_thresholds(runs)
+    rows = Playbook.objects.filter(pk__in=[run.playbook.pk for run in runs])
+    rows.update(outcome_threshold=ENOUGH, time_threshold_hours=WEEK)
     for run in runs:
         _seal_again(run.playbook)
 
@@ -160,29 +158,23 @@ def _seal_again(playbook: Playbook) -> None:
         playbook.versions.filter(pk=version.pk).update(sealed=version.sealed, seal=previous)
 
 
-def _start_scenario(scenario: Scenario, by: Principal) -> ScenarioRun:
+def _start(scenario: Scenario, user: User) -> Playbook:
     starter = Playbook.objects.starters().get(name=scenario.starter)
-    playbook = clone_playbook(playbook=starter, by=by, name=scenario.name)
+    playbook = clone_playbook(playbook=starter, by=Principal.of(user), name=scenario.name)
     # The simulation decides when it evolves, not a worker of the instance.
     Playbook.objects.filter(pk=playbook.pk).update(
         description=NOTE + playbook.description, outcome_threshold=NEVER, time_threshold_hours=0
     )
     playbook.refresh_from_db()
-    return ScenarioRun(scenario, playbook)
+    return playbook
 
 
-def _restore_thresholds(runs: list[ScenarioRun]) -> None:
-    rows = Playbook.objects.filter(pk__in=[run.playbook.pk for run in runs])
-    rows.update(outcome_threshold=ENOUGH, time_threshold_hours=WEEK)
-
-
-def _simulate_day(
-    run: ScenarioRun, user: User, keys: list[ApiKey], draw: random.Random, *, day: int
-) -> None:
+def _simulate_day(run: ScenarioRun, *, day: int) -> None:
     """Report up to four outcomes; more succeed as lessons are learned.
 
     The first version on trial is a bad one, which is taken back.
     """
+    draw = run.draw
     trials = Trial.objects.filter(playbook=run.playbook, kind=Trial.Kind.VERSION)
     first = trials.select_related("stable_version").order_by("created_at").first()
     trial = first if first is not None and first.is_open else None
@@ -194,8 +186,8 @@ def _simulate_day(
     current = Playbook.objects.select_related("current_version").get(pk=run.playbook.pk)
     count = 4 if trial else draw.choice((0, 1, 2, 2, 3, 4)) if day > RISKY_DAY else 2
     for number in range(count):
-        key, client = draw.choice(keys), draw.choice(CLIENTS)
-        by = Principal(user, Principal.of(user).scopes, api_key=key).with_client(client)
+        key, client = draw.choice(run.keys), draw.choice(CLIENTS)
+        by = Principal(run.user, Principal.of(run.user).scopes, api_key=key).with_client(client)
         learned = run.lessons_reported / len(run.scenario.lessons)
         status = "success" if draw.random() < 0.45 + 0.45 * learned else "failure"
         status = "partial" if draw.random() < 0.12 else status
@@ -206,7 +198,7 @@ def _simulate_day(
         report = SessionReport(
             outcome=status,
             task_description=draw.choice(run.scenario.tasks),
-            notes=_note(run, status, draw, day=day),
+            notes=_note(run, status, day=day),
             signal=draw.choice(("test", "test", "human", "self_report")),
             bullet_ids=sorted(draw.sample(cited, k=min(2, len(cited)))),
         )
@@ -255,48 +247,45 @@ def _record_session(
     close_session(session=session, by=by, report=replace(report, bullet_ids=cited))
 
 
-def _note(run: ScenarioRun, status: str, draw: random.Random, *, day: int) -> str:
+def _note(run: ScenarioRun, status: str, *, day: int) -> str:
     if day == RISKY_DAY:
         return f"Lesson: {run.scenario.risky}"
-    if status == "failure" and draw.random() < 0.4:
-        return f"Avoid: {draw.choice(run.scenario.mistakes)}"
-    if run.lessons_reported < len(run.scenario.lessons) and draw.random() < 0.11:
+    if status == "failure" and run.draw.random() < 0.4:
+        return f"Avoid: {run.draw.choice(run.scenario.mistakes)}"
+    if run.lessons_reported < len(run.scenario.lessons) and run.draw.random() < 0.11:
         run.lessons_reported += 1
         return f"Lesson: {run.scenario.lessons[run.lessons_reported - 1]}"
     return "" if status == "success" else "It took a second attempt."
 
 
-def _evolve(
-    run: ScenarioRun, user: User, keys: list[ApiKey], draw: random.Random, *, trigger: str
-) -> None:
+def _evolve(run: ScenarioRun, *, trigger: str) -> None:
     """Run an evolution here: its claim commits with the job, so no worker takes it."""
     with transaction.atomic():
-        job = EvolutionJob.objects.create(playbook=run.playbook, trigger=trigger, triggered_by=user)
+        new = {"playbook": run.playbook, "trigger": trigger, "triggered_by": run.user}
+        job = EvolutionJob.objects.create(**new)
         claim = claim_job(str(job.pk))
     if claim is None:
         raise Conflict("The demo's evolution could not be begun.", code="demo")
     with keep_lease(claim):
         evolved = run_engine(claim)
         # Before publication, which sums up the calls of the job and records the model.
-        _create_usage_records(job, user, keys, draw)
+        _create_usage_records(run, job)
         claim.touch(engine="openai")
         publish(claim, evolved)
 
 
-def _create_usage_records(
-    job: EvolutionJob, user: User, keys: list[ApiKey], draw: random.Random
-) -> None:
+def _create_usage_records(run: ScenarioRun, job: EvolutionJob) -> None:
     """Record the model calls that an engine would make: one per reflection, one to curate."""
-    key, now = draw.choice(keys), database_now()
+    key, now = run.draw.choice(run.keys), database_now()
     reflections = list(job.reflections.order_by("created_at", "outcome_id"))
     for row in reflections:
         row.content["reasoning"] = "Sample data: a model explains here how the task went."
     answers = {
         f"reflect:{row.outcome_id}": estimate_tokens(str(row.content)) for row in reflections
     }
-    answers["curate"] = draw.randint(400, 900)
+    answers["curate"] = run.draw.randint(400, 900)
     records = [
-        _usage_record(job, user, key, draw, step=step, answer=answer, now=now)
+        _usage_record(run, job, key, step=step, answer=answer, now=now)
         for step, answer in answers.items()
     ]
     for row, record in zip(reflections, records, strict=False):
@@ -306,22 +295,15 @@ def _create_usage_records(
 
 
 def _usage_record(
-    job: EvolutionJob,
-    user: User,
-    key: ApiKey,
-    draw: random.Random,
-    *,
-    step: str,
-    answer: int,
-    now: datetime,
+    run: ScenarioRun, job: EvolutionJob, key: ApiKey, *, step: str, answer: int, now: datetime
 ) -> UsageRecord:
     operation = step.partition(":")[0]
-    model, prompt = MODELS[operation], draw.randint(2_000, 4_000) * SIZES[operation]
+    model, prompt = MODELS[operation], run.draw.randint(2_000, 4_000) * SIZES[operation]
     price = price_call(
         model=model, prompt_tokens=prompt, completion_tokens=answer, cached_tokens=0, at=now
     )
     return UsageRecord(
-        user=user,
+        user=run.user,
         playbook_id=job.playbook_id,
         job_id=job.pk,
         api_key_id=key.pk,

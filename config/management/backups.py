@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from django.core.management import CommandError
 from django.db import DatabaseError, connection
 from psycopg.conninfo import make_conninfo
 
@@ -17,7 +18,7 @@ SQLITE, POSTGRES = b"SQLite format 3\x00", b"PGDMP"
 SUFFIXES = {"sqlite": "sqlite3", "postgresql": "dump"}
 
 
-class BackupError(Exception):
+class BackupError(CommandError):
     """Why a backup or restore failed, and what to do."""
 
 

@@ -18,15 +18,8 @@ from core.http.request_id import request_id
 ROOT = f"{Path(__file__).parents[2]}{os.sep}"
 
 EXTRA_FIELDS = [
-    "job_id",
-    "playbook_id",
-    "user_id",
-    "tool",
-    "model",
-    "operation",
-    "took_ms",
-    "status",
-    "tokens",
+    *("job_id", "playbook_id", "user_id", "tool", "model", "operation"),
+    *("took_ms", "status", "tokens"),
 ]
 """Fields allowed in `extra`: ids and numbers, never text of a playbook or outcome."""
 
@@ -41,7 +34,7 @@ def logging_config(level: str, form: str, *, texts: bool) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {
-            form: {"()": f"config.observability.logging.{form}_formatter", "texts": texts}
+            form: {"()": "config.observability.logging.formatter", "form": form, "texts": texts}
         },
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": form}},
         "root": {"handlers": ["stderr"], "level": level},
@@ -53,17 +46,9 @@ def logging_config(level: str, form: str, *, texts: bool) -> dict[str, Any]:
     }
 
 
-def json_formatter(*, texts: bool) -> logging.Formatter:
-    """One JSON object a line."""
-    return _formatter(structlog.processors.JSONRenderer(ensure_ascii=False), texts=texts)
-
-
-def lines_formatter(*, texts: bool) -> logging.Formatter:
-    """Time, level, logger, [id], text."""
-    return _formatter(_format_line, texts=texts)
-
-
-def _formatter(renderer: Any, *, texts: bool) -> logging.Formatter:
+def formatter(form: str, *, texts: bool) -> logging.Formatter:
+    """`json`: one object a line; `lines`: time, level, logger, [id], text."""
+    as_json = structlog.processors.JSONRenderer(ensure_ascii=False)
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[
             structlog.stdlib.add_log_level,
@@ -75,7 +60,7 @@ def _formatter(renderer: Any, *, texts: bool) -> logging.Formatter:
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info if texts else _redact_exception,
-            renderer,
+            as_json if form == "json" else _format_line,
         ],
     )
 
@@ -106,13 +91,10 @@ def _chain(error: BaseException | None) -> list[str]:
 def _places(error: BaseException) -> Iterator[str]:
     """Our own last frames, and the one that raised: the rest is how frameworks call each other."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if _is_ours(frame.filename)][-8:]
+    own = [frame for frame in frames if frame.filename.startswith(ROOT)]
+    ours = [frame for frame in own if "site-packages" not in frame.filename][-8:]
     for frame in [*ours, *(frames[-1:] if frames[-1:] != ours[-1:] else [])]:
         yield f"{frame.filename.removeprefix(ROOT)}:{frame.lineno}"
-
-
-def _is_ours(filename: str) -> bool:
-    return filename.startswith(ROOT) and "site-packages" not in filename
 
 
 def _format_line(logger: WrappedLogger, method: str, event: EventDict) -> str:

@@ -4,9 +4,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
-from config.management.backups import BackupError, write_backup
+from config.management.backups import write_backup
 
 NOT_INCLUDED = (
     "Not included: SECRET_KEY, JWT_SECRET_KEY, FIELD_ENCRYPTION_KEYS. Back them up separately."
@@ -20,8 +20,5 @@ class Command(BaseCommand):
         parser.add_argument("target", type=Path, help="a new file, or a folder")
 
     def handle(self, *args: Any, target: Path, **options: Any) -> None:
-        try:
-            written = write_backup(target)
-        except BackupError as error:
-            raise CommandError(str(error)) from None
+        written = write_backup(target)
         self.stdout.write(f"{written} ({written.stat().st_size} bytes). {NOT_INCLUDED}")

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
-from config.management.backups import BackupError, restore_backup
+from config.management.backups import restore_backup
 from core.sql.database_address import database_address
 
 
@@ -34,10 +34,7 @@ class Command(BaseCommand):
             )
             os.execv(sys.executable, [sys.executable, sys.argv[0], "restore", str(source)])  # noqa: S606 - our own command line, no shell
         self.stderr.write(f"Restoring into {database_address()}.")
-        try:
-            restore_backup(source)
-        except BackupError as error:
-            raise CommandError(str(error)) from None
+        restore_backup(source)
         call_command("migrate", interactive=False, verbosity=0)
         call_command("verify", stdout=self.stdout, stderr=self.stderr)
         self.stdout.write(

@@ -8,7 +8,7 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import User
-from config.observability.logging import json_formatter
+from config.observability.logging import formatter
 from core.http.request_id import request_id
 from core.security.scopes import Principal
 from evolution.jobs.lifecycle import trigger_evolution
@@ -26,7 +26,7 @@ def logged() -> Iterator[io.StringIO]:
     """Every record from debug up, as the JSON lines that go to stderr."""
     out = io.StringIO()
     stream = logging.StreamHandler(out)
-    stream.setFormatter(json_formatter(texts=False))
+    stream.setFormatter(formatter("json", texts=False))
     root = logging.getLogger()
     level = root.level
     root.addHandler(stream)

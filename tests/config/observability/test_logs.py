@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from config.observability.logging import json_formatter, lines_formatter
+from config.observability.logging import formatter
 from core.http.request_id import request_id
 from evolution.models import EvolutionJob
 from evolution.worker.tasks import run_evolution
@@ -108,7 +108,7 @@ def logged_error(form: logging.Formatter) -> str:
 
 
 def test_an_exception_is_its_type_and_its_places() -> None:
-    output = json.loads(logged_error(json_formatter(texts=False)))
+    output = json.loads(logged_error(formatter("json", texts=False)))
     assert "ValueError at" in output["exception"]
     assert "< KeyError at" in output["exception"]
     assert CANARY not in json.dumps(output)
@@ -123,16 +123,16 @@ def test_our_own_places_are_kept_of_a_long_way_through_a_framework() -> None:
     except ValueError:
         record = logging.LogRecord("x", logging.ERROR, "f", 1, "it failed", (), None)
         record.exc_info = sys.exc_info()
-    text = json.loads(json_formatter(texts=False).format(record))["exception"]
+    text = json.loads(formatter("json", texts=False).format(record))["exception"]
     here = r"tests/config/observability/test_logs\.py:\d+"
     assert re.fullmatch(rf"JSONDecodeError at {here}, {here}, \S+/json/decoder\.py:\d+", text)
 
 
 def test_plain_lines_say_the_same() -> None:
-    text = logged_error(lines_formatter(texts=False))
+    text = logged_error(formatter("lines", texts=False))
     assert re.search(r"ERROR x \[\S+\] it failed", text)
     assert CANARY not in text
 
 
 def test_with_debug_the_message_is_shown() -> None:
-    assert CANARY in logged_error(json_formatter(texts=True))
+    assert CANARY in logged_error(formatter("json", texts=True))
