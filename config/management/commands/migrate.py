@@ -1,4 +1,4 @@
-"""`manage.py migrate` without the statement time-outs of requests."""
+"""`manage.py migrate` without the statement time-outs of requests, and four times as fast."""
 
 from typing import Any
 
@@ -6,8 +6,12 @@ from django.core.management import CommandError
 from django.core.management.commands import migrate
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+from django.db.migrations.state import ProjectState
+from django.db.models import Model
+from django.db.models.utils import make_model_tuple
 
 from config.admin_site.roles import load_roles
 from core.sql.database_address import database_address
@@ -15,6 +19,46 @@ from core.sql.database_address import database_address
 TIMEOUTS = ("idle_in_transaction_session_timeout", "statement_timeout")
 WITH_ALL_MIGRATIONS = "b3d6bac"
 """The last commit that has the migrations before they were squashed."""
+
+
+class ForwardState(ProjectState):
+    """Builds again only the models that name a changed one, directly or not.
+
+    Django builds everything related to it by any path with each step, 4,100 models for an empty
+    database instead of 590: three quarters of the time.
+    """
+
+    def _find_reload_model(self, app_label: str, model_name: str, delay: bool = False) -> Any:
+        found, new = set(), {(app_label, model_name)}
+        while new:
+            found.add(key := new.pop())
+            if model := self.apps.all_models[key[0]].get(key[1]):
+                new |= {make_model_tuple(other) for other in models_naming(model)} - found
+        return found
+
+
+def models_naming(model: type[Model]) -> set[Any]:
+    """Those that inherit from it, or have a relation to it or through it."""
+    fields = model._meta.get_fields(include_hidden=True)
+    back = {field.related_model for field in fields if field.auto_created and not field.concrete}
+    through = {
+        other
+        for other in model._meta.apps.get_models()
+        if any(field.remote_field.through is model for field in other._meta.local_many_to_many)
+    }
+    return {*model.__subclasses__()} | back | through
+
+
+class Executor(MigrationExecutor):
+    """Django's own, with such a state for migrations forwards."""
+
+    def _migrate_all_forwards(self, state: ProjectState, *args: Any, **options: Any) -> Any:
+        # Without its rendered models, which look relations up in the registry they came from.
+        forward = ForwardState(state.models, state.real_apps)
+        return super()._migrate_all_forwards(forward, *args, **options)  # type: ignore[misc]
+
+
+migrate.MigrationExecutor = Executor  # type: ignore[attr-defined]  # no hook
 
 
 class Command(migrate.Command):
