@@ -91,7 +91,8 @@ def inspect_everything(inspector: Inspector) -> None:
     inspector.call("list_evolutions", playbook_id=pk)
     inspector.call("list_versions", playbook_id=pk)
     inspector.call("clone_playbook", playbook_id=pk)
-    inspector.call("rollback_playbook", playbook_id=pk, version=1)
+    # Version 1 is the newest: what has this text already is refused.
+    inspector.call("rollback_playbook", playbook_id=pk, version=1, expected=5)
     if len(listed) != 11:
         inspector.problems.append(f"{len(listed)} tools are listed")
     refuse_everything(inspector)
