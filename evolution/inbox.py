@@ -159,11 +159,8 @@ def _reviews(user: User, at: Moment) -> QuerySet[ReviewItem]:
 
 def _failed(user: User, at: Moment) -> QuerySet[EvolutionJob]:
     """The newest evolution of a playbook, if it failed."""
-    later = EvolutionJob.objects.filter(
-        playbook=OuterRef("playbook"), created_at__gt=OuterRef("created_at")
-    )
     rows = EvolutionJob.objects.for_user(user).filter(playbook__status="active", training=None)
-    return rows.filter(~Exists(later), status="failed", completed_at__gt=at(-RECENT))
+    return rows.newest().filter(status="failed", completed_at__gt=at(-RECENT))
 
 
 def _waiting(user: User, at: Moment) -> QuerySet[EvolutionJob]:
@@ -173,8 +170,9 @@ def _waiting(user: User, at: Moment) -> QuerySet[EvolutionJob]:
 
 
 def _taken_back(user: User, at: Moment) -> QuerySet[Trial]:
-    rows = Trial.objects.for_user(user).filter(ended_at__gt=at(-SOON))
-    return rows.filter(verdict=Trial.Verdict.WORSE)
+    # Exists: so few end so that SQLite, too, should begin with them, not with all playbooks.
+    own = Playbook.objects.for_user(user).filter(pk=OuterRef("playbook"))
+    return Trial.objects.filter(Exists(own), verdict="worse", ended_at__gt=at(-SOON))
 
 
 def _expiring(user: User, at: Moment) -> QuerySet[ApiKey]:

@@ -8,12 +8,11 @@ from math import hypot
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, QuerySet, Sum
+from django.db.models import F, Sum
 from django.utils import timezone
 
 from core.charts import BarChart, TrendChart, draw_bars, draw_sparkline, draw_trend
 from evolution.models import OutcomeTally
-from playbooks.models import Playbook
 from playbooks.trial_statistics import Counts
 
 DAYS, BUCKET = 60, 4
@@ -103,10 +102,10 @@ def trends_of(playbook_ids: Collection[UUID]) -> dict[UUID, Trend]:
     return {pk: Trend(first, counts) for pk, counts in found.items()}
 
 
-def joint_trend(playbooks: QuerySet[Playbook, Any]) -> Trend:
-    """The trend of all of them together; one query."""
+def joint_trend(**of: Any) -> Trend:
+    """The trend of all playbooks that the tallies are filtered by; one query."""
     first = _first_day()
-    rows = OutcomeTally.objects.filter(playbook__in=playbooks, day__gte=first)
+    rows = OutcomeTally.objects.filter(day__gte=first, **of)
     sums = rows.values_list("day").annotate(**SUMS)
     return Trend(first, {day: Counts(won + others, won) for day, won, others in sums})
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any, ClassVar, Self
 
 from django.db import models
-from django.db.models import Count, OuterRef, Q, Subquery
+from django.db.models import Count, Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
@@ -37,6 +37,13 @@ def start_of_day(now: datetime) -> datetime:
 class JobQuerySet(PlaybookOwnedQuerySet["EvolutionJob"]):
     def active(self) -> Self:
         return self.filter(status__in=("queued", "running"))
+
+    def newest(self) -> Self:
+        """The newest of each playbook."""
+        later = EvolutionJob.objects.filter(
+            playbook=OuterRef("playbook"), created_at__gt=OuterRef("created_at")
+        )
+        return self.filter(~Exists(later))
 
     def matching(self, query: str) -> Self:
         """Rows with every word of `query` in their status, trigger or reason to wait or fail."""

@@ -56,6 +56,8 @@ def inbox(request: UserRequest) -> HttpResponse:
         "typed": request.POST.get(f"content-{editing}", ""),
         "wants_emails": wants_inbox_emails(request.user),
     }
+    if not playbook and not context["state"]:
+        context["inbox_count"] = page.paginator.count  # the header need not ask again
     return render(request, "evolution/inbox.html", context, status=409 if is_refused else 200)
 
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Count, F, OuterRef, Q, Subquery, Sum
+from django.db.models import Count, F, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
@@ -72,18 +72,6 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
         rows = self.select_related("current_version").defer("current_version__text")
         return rows.with_counts().with_activity()
 
-    def totals(self) -> dict[str, Any]:
-        """Sums over these rows: outcomes, reviews, and playbooks that are full or failing."""
-        rows = self.with_counts().with_activity().order_by()
-        return rows.aggregate(
-            playbooks=Count("pk"),
-            outcomes=Sum("outcome_count", default=0),
-            pending=Sum("pending_outcomes", default=0),
-            reviews=Sum("pending_reviews", default=0),
-            full=Count("pk", filter=Q(waiting_for_room__gt=0)),
-            failing=Count("pk", filter=Q(job_status="failed")),
-        )
-
     def names_for(
         self,
         who: User | Principal,
@@ -102,13 +90,6 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
         if most is not None:
             rows = self.filter(pk__in=rows.order_by("-updated_at").values("pk")[:most])
         return dict(rows.order_by("name").values_list("pk", "name"))
-
-    def counts_by_state(self) -> dict[str, int]:
-        """How many of these rows are active and archived; one query."""
-        return self.order_by().aggregate(
-            active=Count("pk", filter=Q(status="active")),
-            archived=Count("pk", filter=Q(status="archived")),
-        )
 
     def _related(self, relation: str) -> Any:
         """The rows of a reverse relation within this app that belong to the outer playbook."""
@@ -186,7 +167,13 @@ class Playbook(BaseModel):
 
     class Meta:
         ordering = ("-updated_at",)
-        indexes: ClassVar = [models.Index(fields=("owner", "status", "-updated_at"))]
+        indexes: ClassVar = [
+            # The list of an account, last changed first. With the id: what is summed or counted
+            # over an account's playbooks reads them from the index alone.
+            models.Index(fields=("owner", "status", "-updated_at", "id"), name="playbook_changed"),
+            # The same list over REST, whose pages follow the date of creation.
+            models.Index(fields=("owner", "created_at"), name="playbook_created"),
+        ]
         constraints = (
             models.UniqueConstraint(
                 fields=("name",), condition=Q(source="starter"), name="starter_name_once"

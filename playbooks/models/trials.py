@@ -100,7 +100,13 @@ class Trial(BaseModel):
 
     class Meta:
         ordering = ("-created_at",)
-        indexes: ClassVar = [models.Index(fields=("playbook", "-created_at", "-id"))]
+        indexes: ClassVar = [
+            models.Index(fields=("playbook", "-created_at", "-id")),
+            # For the inbox, which every page counts.
+            models.Index(
+                fields=("ended_at",), condition=Q(verdict="worse"), name="trial_found_worse"
+            ),
+        ]
         constraints = (
             models.UniqueConstraint(
                 fields=("playbook",),

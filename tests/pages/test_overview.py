@@ -11,10 +11,11 @@ from billing.limits.spending import set_budget
 from core.security.scopes import Principal
 from evolution.evidence.trends import DAYS, trends_of
 from evolution.jobs.lifecycle import trigger_evolution
-from evolution.models import Outcome
+from evolution.models import EvolutionJob, Outcome
 from evolution.worker.tasks import run_evolution
-from playbooks.models import Playbook
-from tests.factories import make_outcome, make_playbook
+from playbooks.document.reason_codes import HELD_FULL
+from playbooks.models import Delta, Playbook
+from tests.factories import make_outcome, make_playbook, make_review_item
 
 
 def report(playbook: Playbook, *, won: int, lost: int, days_ago: int) -> None:
@@ -64,6 +65,26 @@ def test_nobody_else_sees_an_overview_or_is_counted_in_it(
     assert "No outcomes in the last 60 days" in owner.get("/overview").content.decode()
     for other in (stranger, admin_page):
         assert other.get(f"{playbook.get_absolute_url()}/overview").status_code == 404
+
+
+def test_the_figures_of_an_account_count_each_active_playbook_once(
+    owner: Client, alice: User, charlie: User, playbook: Playbook
+) -> None:
+    failing, archived = (make_playbook(alice, name=name) for name in ("Failing", "Archived"))
+    for each in (playbook, archived, make_playbook(charlie)):
+        make_outcome(each, alice)
+        for number in range(2):
+            make_review_item(each, f"Read https://docs.example.org/{number} first.")
+        EvolutionJob.objects.create(playbook=each, trigger="manual", status="failed")
+    Delta.objects.update(reason_code=HELD_FULL)
+    Playbook.objects.filter(pk=archived.pk).update(status="archived")
+    for status in ("completed", "failed"):
+        EvolutionJob.objects.create(playbook=failing, trigger="manual", status=status)
+    mended = EvolutionJob.objects.create(playbook=playbook, trigger="manual", status="completed")
+    found = {"playbooks": 2, "outcomes": 1, "pending": 1, "full": 1, "failing": 1}
+    assert owner.get("/overview").context["totals"] == found
+    mended.delete()
+    assert owner.get("/overview").context["totals"] == found | {"failing": 2}
 
 
 def test_each_chart_marks_versions_and_has_a_table_and_budgets_are_beside_it(

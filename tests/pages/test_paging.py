@@ -16,6 +16,7 @@ from core.models import AuditEntry
 from evolution.models import AgentSession, Outcome
 from playbooks.models import Playbook
 from tests.factories import make_outcome
+from tests.harness.rest_client import Rest
 
 pytestmark = pytest.mark.postgres
 
@@ -148,6 +149,28 @@ def test_each_list_is_read_from_its_index(
     assert f"INDEX {INDEXES[query]} " in plan, plan
     # Only rows of one moment are sorted.
     assert "B-TREE FOR ORDER BY" not in plan, plan
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL plans by its figures")
+def test_lists_counts_and_inbox_of_an_account_are_read_from_their_indexes(
+    owner: Client, alice: User, playbook: Playbook
+) -> None:
+    def plans(client: Any, path: str) -> list[str]:
+        with CaptureQueriesContext(connection) as captured, connection.cursor() as cursor:
+            client.get(path)
+            asked = [one["sql"] for one in captured if "playbooks_" in one["sql"]]
+            return [
+                " ".join(row[-1] for row in cursor.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall())
+                for sql in asked
+            ]
+
+    of_page = plans(owner, "/playbooks")
+    assert any("INDEX playbook_changed" in plan and "B-TREE" not in plan for plan in of_page)
+    assert any("COVERING INDEX playbook_changed" in plan for plan in of_page)
+    assert any("INDEX trial_found_worse" in plan for plan in of_page), "the inbox of the header"
+    (of_rest,) = (plan for plan in plans(Rest.of(alice), "/playbooks") if "LEFT-JOIN" in plan)
+    assert "INDEX playbook_created" in of_rest
+    assert "B-TREE FOR ORDER BY" not in of_rest
 
 
 def rows_read(client: Client, path: str) -> int:

@@ -47,10 +47,14 @@ def list_playbooks(request: UserRequest) -> HttpResponse:
     sort = choice_param(request, "sort", SORTS)
     words = search_text(request.GET)
     own = Playbook.objects.for_user(request.user)
-    rows = (
-        filter_playbooks(own, status).matching(words).order_by(SORTS[sort][1], "-updated_at", "pk")
-    )
-    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    found = filter_playbooks(own, status).matching(words)
+    rows = found.with_counts().with_activity().order_by(SORTS[sort][1], "-updated_at", "pk")
+    paginator = Paginator(rows, PAGE)
+    paginator.count = found.count()  # without the columns of the list
+    page: Any = paginator.get_page(request.GET.get("page"))
+    if sort != "changed":  # no index has this order: sort ids, then read the rows of the page
+        page.object_list = rows.filter(pk__in=page.object_list.values("pk"))
+    archived = own.filter(status="archived").count()
     context = {
         "page": page,
         "status": status,
@@ -58,7 +62,8 @@ def list_playbooks(request: UserRequest) -> HttpResponse:
         "q": words,
         "filters": STATUS_FILTERS.items(),
         "sorts": [(name, label) for name, (label, _) in SORTS.items()],
-        "counts": own.counts_by_state(),
+        "archived": archived,
+        "has_any": bool(paginator.count or archived or own.exists()),
         "trends": hooks.trends([row.pk for row in page]),
         "is_filtered": bool(words) or status in {"pending", "evolving"},
     }
@@ -66,14 +71,13 @@ def list_playbooks(request: UserRequest) -> HttpResponse:
 
 
 def filter_playbooks(own: PlaybookQuerySet, status: str) -> PlaybookQuerySet:
-    """The rows of one status filter, with the columns of the list."""
+    """The rows of one status filter."""
     kept = own.filter(status="archived" if status == "archived" else "active")
-    rows = kept.with_counts().with_activity()
     wanted: dict[str, Any] = {
         "pending": {"pending_outcomes__gt": 0},
         "evolving": {"job_status__in": ("queued", "running")},
     }
-    return rows.filter(**wanted.get(status, {}))
+    return kept.with_counts().with_activity().filter(**wanted[status]) if status in wanted else kept
 
 
 def choice_param(request: UserRequest, name: str, known: Any) -> str:
