@@ -16,15 +16,14 @@ from config.docs_site.documents import find_sections
 from config.docs_site.views import documents
 from core.security.scopes import Principal
 from core.sql.querysets import search_filter
-from evolution.models import Outcome
+from evolution.models import Outcome, OutcomeCounts
 from evolution.models.outcomes import SEARCHED
-from playbooks.hooks import hooks
 from playbooks.models import Bullet, Playbook, Version
 
 MOST = 8
 """Results of one kind."""
-PLAYBOOKS = 200
-"""Playbooks, last changed first, whose bullets and outcomes are searched."""
+PLAYBOOKS, LISTED = 200, ("status", "-updated_at")
+"""Playbooks whose bullets and outcomes are searched: active ones first, last changed first."""
 LABEL_CHARS = 200
 NUMBER = re.compile(r"(?:v|version)?(\d{1,9})", re.IGNORECASE)
 
@@ -43,8 +42,7 @@ class SearchResult:
 
 def search(by: Principal, words: str) -> list[SearchResult]:
     """What has every one of the words, at most MOST of each kind; only the user's own rows."""
-    newest = Playbook.objects.for_user(by).order_by("-updated_at").values_list("pk", flat=True)
-    own = list(newest[:PLAYBOOKS])
+    own = Playbook.objects.for_user(by).order_by(*LISTED).values("pk")[:PLAYBOOKS]
     return [
         *find_playbooks(by, words),
         *_find_bullets(own, words),
@@ -59,11 +57,11 @@ def find_playbooks(by: Principal, words: str) -> list[SearchResult]:
     rows = Playbook.objects.for_user(by).filter(search_filter(words, "name"))
     return [
         _result(row, row, row.name, "archived" if row.is_archived else "")
-        for row in rows.only("name", "status").order_by("status", "-updated_at")[:MOST]
+        for row in rows.only("name", "status").order_by(*LISTED)[:MOST]
     ]
 
 
-def _find_bullets(own: list[UUID], words: str) -> list[SearchResult]:
+def _find_bullets(own: Any, words: str) -> list[SearchResult]:
     """Active bullets by their text, and any bullet by its id."""
     active = Q(status=Bullet.Status.ACTIVE) & search_filter(words, "content")
     rows = Bullet.objects.filter(active | Q(public_id=words.lower()), playbook__in=own)
@@ -73,15 +71,15 @@ def _find_bullets(own: list[UUID], words: str) -> list[SearchResult]:
     ]
 
 
-def _find_outcomes(own: list[UUID], words: str) -> list[SearchResult]:
+def _find_outcomes(own: Any, words: str) -> list[SearchResult]:
     """The newest outcomes with the words, among SEARCHED: of one playbook not all, if need be."""
-    counted: Any = Playbook.objects.filter(pk__in=own).annotate(**hooks.outcome_counts)
-    counts = dict(counted.values_list("pk", "outcome_count"))
+    counts = OutcomeCounts.objects.filter(playbook__in=own, reported__gt=0)
+    counts = counts.order_by("playbook__status", "-playbook__updated_at")
     whole, left, first_part = list[UUID](), SEARCHED, None
-    for pk in own:
-        if counts[pk] <= left:
+    for pk, reported in counts.values_list("playbook_id", "reported"):
+        if reported <= left:
             whole.append(pk)
-            left -= counts[pk]
+            left -= reported
         else:
             first_part = first_part or pk
     known = Outcome.objects.select_related("playbook")
@@ -94,7 +92,7 @@ def _find_outcomes(own: list[UUID], words: str) -> list[SearchResult]:
     ]
 
 
-def _find_versions(own: list[UUID], words: str) -> list[SearchResult]:
+def _find_versions(own: Any, words: str) -> list[SearchResult]:
     """Versions by their number: `v12`, `version 12`, `12 fixing`."""
     numbers = [match[1] for word in words.split() if (match := NUMBER.fullmatch(word))]
     others = [w for w in words.split() if not NUMBER.fullmatch(w) and w.lower() != "version"]

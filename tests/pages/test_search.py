@@ -82,6 +82,17 @@ def test_outcomes_are_searched_up_to_a_number(
     }
 
 
+def test_active_playbooks_are_searched_before_archived_ones(
+    alice: User, playbook: Playbook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("config.search.queries.PLAYBOOKS", 1)
+    archived = make_playbook(alice, name="Changed last")
+    make_outcome(archived, alice, task_description="Zebra of the archived one")
+    Playbook.objects.filter(pk=archived.pk).update(status="archived")
+    outcome = Outcome.objects.get(playbook=playbook)
+    assert found_by(alice, "zebra") == [("outcome", str(outcome.pk))]
+
+
 def test_the_palette_shows_what_was_found_by_kind(
     owner: Client, stranger: Client, playbook: Playbook
 ) -> None:
