@@ -1,22 +1,26 @@
 """Pages of API keys and apps: list, create, rotate, revoke, disconnect."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from accounts.keys.api_keys import create_api_key, revoke_api_key, rotate_api_key
-from accounts.models import ApiKey, ConnectedApp, User
+from accounts.models import ApiKey, ConnectedApp
 from accounts.oauth.connections import disconnect_app
 from accounts.web.forms import ApiKeyForm, RotateApiKeyForm
 from core.http.forms import ConfirmForm
+from core.http.pagination import KeysetPage
 from core.http.reauthentication import ask_to_reauthenticate, reauthentication_required
 from core.http.requests import UserRequest
 
-MAX_INACTIVE_KEYS = 50
+PAGE_SIZE, MAX_INACTIVE_KEYS = 25, 50
 
 
 @login_required
@@ -28,7 +32,7 @@ def keys(request: UserRequest) -> HttpResponse:
     created = form.submit(create_api_key, user=request.user)
     if created is not None:
         return show_new_key(request, *created)
-    context = {"form": form} | keys_by_state(request.user)
+    context = {"form": form} | keys_by_state(request)
     return render(request, "accounts/api_keys.html", context, status=form.status)
 
 
@@ -41,13 +45,8 @@ def rotate_key(request: UserRequest, pk: str) -> HttpResponse:
     created = form.submit(rotate_api_key, key=key)
     if created is not None:
         return show_new_key(request, *created)
-    question = {
-        "question": f"Rotate the key “{key.name}”?",
-        "consequence": "A new key takes over its name, scopes and playbooks.",
-        "verb": "Rotate",
-        "tone": "primary",
-    }
-    return confirm_page(request, form, question)
+    consequence = "A new key takes over its name, scopes and playbooks."
+    return confirm_page(request, form, "Rotate", f"the key “{key.name}”", consequence)
 
 
 @login_required
@@ -58,12 +57,8 @@ def revoke_key(request: UserRequest, pk: str) -> HttpResponse:
     if form.submit(revoke_api_key, key=key, reason="revoked by its user"):
         messages.success(request, f"The key “{key.name}” is revoked.")
         return redirect("accounts:keys")
-    question = {
-        "question": f"Revoke the key “{key.name}”?",
-        "consequence": "Requests with it will be rejected.",
-        "verb": "Revoke",
-    }
-    return confirm_page(request, form, question)
+    consequence = "Requests with it will be rejected."
+    return confirm_page(request, form, "Revoke", f"the key “{key.name}”", consequence)
 
 
 @login_required
@@ -75,31 +70,33 @@ def disconnect(request: UserRequest, pk: str) -> HttpResponse:
         disconnect_app(app=app, by=request.user)
         messages.success(request, f"“{app.name}” is disconnected.")
         return redirect("accounts:keys")
-    question = {
-        "question": f"Disconnect “{app.name}”?",
-        "consequence": "It loses access immediately. It can ask to connect again.",
-        "verb": "Disconnect",
-    }
-    return confirm_page(request, form, question)
+    consequence = "It loses access immediately. It can ask to connect again."
+    return confirm_page(request, form, "Disconnect", f"“{app.name}”", consequence)
 
 
-def keys_by_state(user: User) -> dict[str, list[ApiKey]]:
-    """Active and inactive keys, newest first."""
+def keys_by_state(request: UserRequest) -> dict[str, Any]:
+    """A page of the active keys, and the inactive ones; newest first."""
     successors = ApiKey.objects.filter(rotated_from=OuterRef("pk"))
-    rows = ApiKey.objects.for_user(user).annotate(is_replaced=Exists(successors))
-    ordered = list(rows.order_by("-created_at"))
+    rows = ApiKey.objects.for_user(request.user).annotate(is_replaced=Exists(successors))
+    ended = Q(revoked_at__isnull=False) | Q(expires_at__lte=timezone.now())
     return {
-        "keys": [key for key in ordered if key.state == "active"],
-        "inactive": [key for key in ordered if key.state != "active"][:MAX_INACTIVE_KEYS],
+        "keys": KeysetPage(rows.exclude(ended), request.GET, size=PAGE_SIZE),
+        "inactive": list(rows.filter(ended).order_by("-created_at")[:MAX_INACTIVE_KEYS]),
     }
 
 
 def confirm_page(
-    request: HttpRequest, form: ConfirmForm | RotateApiKeyForm, question: dict[str, str]
+    request: HttpRequest,
+    form: ConfirmForm | RotateApiKeyForm,
+    verb: str,
+    what: str,
+    consequence: str,
 ) -> HttpResponse:
-    """Ask before a key changes."""
+    """Ask before a key or an app changes."""
     context = {"form": form, "back": reverse("accounts:keys"), "back_label": "API keys"}
-    return render(request, "components/confirm.html", context | question, status=form.status)
+    context |= {"question": f"{verb} {what}?", "consequence": consequence, "verb": verb}
+    context |= {"tone": "primary"} if verb == "Rotate" else {}
+    return render(request, "components/confirm.html", context, status=form.status)
 
 
 def show_new_key(request: HttpRequest, key: ApiKey, token: str) -> HttpResponse:

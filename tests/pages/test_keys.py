@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -58,3 +59,16 @@ def test_an_expired_key_is_inactive(owner: Client, alice: User) -> None:
     key, _ = make_key(alice)
     ApiKey.objects.update(expires_at=timezone.now() - timedelta(minutes=1))
     assert owner.get("/keys").context["inactive"] == [key]
+
+
+def test_active_keys_are_shown_page_by_page(
+    owner: Client, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accounts.web.api_key_views.PAGE_SIZE", 2)
+    for name in ("first", "second", "third"):
+        make_key(alice, name=name)
+    newest = owner.get("/keys")
+    assert [key.name for key in newest.context["keys"]] == ["third", "second"]
+    assert "Older →" in newest.content.decode()
+    older = owner.get("/keys", {"before": newest.context["keys"].older})
+    assert [key.name for key in older.context["keys"]] == ["first"]
