@@ -134,7 +134,9 @@ def _account(what: str, count: int) -> Account:
 def _copy(rows: models.QuerySet[Any], count: int, **changed: str) -> None:
     """Copies of the rows, `count` in all, with these columns as SQL of `n`, the copy's number."""
     columns = [field.column for field in rows.model._meta.local_concrete_fields]
-    values = {"id": UUIDS[connection.vendor], "created_at": EARLIER[connection.vendor]} | changed
+    earlier = EARLIER[connection.vendor]
+    values = {"id": UUIDS[connection.vendor], "created_at": earlier, "updated_at": earlier}
+    values |= changed
     selected = ", ".join(values.get(column, column) for column in columns)
     table, have, pks = rows.model._meta.db_table, rows.count(), rows.values_list("pk", flat=True)
     marks = ", ".join(["%s"] * have)
