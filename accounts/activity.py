@@ -16,16 +16,13 @@ from core.http.requests import UserRequest
 from core.models import AuditEntry
 from core.sql.querysets import is_uuid
 
-PAGE_SIZE = 50
 DETAIL_PAGES = {"playbook": "playbooks:detail", "evolutionjob": "evolution:evolution"}
-ACTOR_WORDS = {"platform": "The platform", "staff": "Staff", "me": "You"}
 
 
 @login_required
 @require_safe
 def activity(request: UserRequest) -> HttpResponse:
-    rows = AuditEntry.objects.for_user(request.user)
-    page = KeysetPage(rows, request.GET, size=PAGE_SIZE)
+    page = KeysetPage(AuditEntry.objects.for_user(request.user), request.GET)
     context = {"page": page, "lines": activity_entries(list(page), request.user)}
     return render(request, "accounts/activity.html", context)
 
@@ -48,25 +45,20 @@ def activity_entries(entries: list[AuditEntry], user: User) -> list[dict[str, An
 def _activity_entry(
     entry: AuditEntry, user: User, names: dict[str, str], prefixes: dict[str, str]
 ) -> dict[str, Any]:
-    by, prefix = _actor_kind(entry, user), prefixes.get(entry.key_prefix, entry.key_prefix)
-    key = f"Key ace_live_{prefix}…" if prefix else "Key chosen by the operator"
+    who, prefix = "You", prefixes.get(entry.key_prefix, entry.key_prefix)
+    if entry.actor_id != user.pk:
+        who = "Staff" if entry.actor_id else "The platform"
+    elif entry.key_prefix:
+        who = f"Key ace_live_{prefix}…" if prefix else "Key chosen by the operator"
     page = DETAIL_PAGES.get(entry.subject)
     return {
         "at": entry.at,
         "summary": describe_action(entry.action),
-        "who": ACTOR_WORDS.get(by, key),
+        "who": who,
         "href": reverse(page, args=[entry.subject_id]) if page else "",
         "subject_name": names.get(entry.subject_id) or names.get(_playbook_id(entry), ""),
         "detail": describe_detail(entry, without="playbook"),
     }
-
-
-def _actor_kind(entry: AuditEntry, user: User) -> str:
-    if entry.actor_id is None:
-        return "platform"
-    if entry.actor_id != user.pk:
-        return "staff"
-    return "key" if entry.key_prefix else "me"
 
 
 def _playbook_id(entry: AuditEntry) -> str:

@@ -1,6 +1,7 @@
 """REST views: registration, login, the own account, API keys."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +23,10 @@ from core.http.requests import client_address, site_url
 from core.rest.views import BaseViewSet, operation
 from core.security.scopes import Scope
 
+NEW_KEY = {201: s.ApiKeyWithSecretSerializer}
+new_key_operation = partial(
+    operation, Scope.ACCOUNT, NEW_KEY, once=True, secret=True, recent_login=True
+)
 REGISTRATION_MESSAGES = {
     False: "You can log in now. If you already had an account, its password is unchanged.",
     True: "Check your inbox: our email tells you how to continue.",
@@ -99,14 +104,7 @@ class ApiKeyViewSet(BaseViewSet):
         """List your API keys, newest first, including revoked ones."""
         return self.paginate(ApiKey.objects.for_user(self.principal), s.ApiKeySerializer)
 
-    @operation(
-        Scope.ACCOUNT,
-        {201: s.ApiKeyWithSecretSerializer},
-        takes=s.ApiKeyCreateSerializer,
-        once=True,
-        secret=True,
-        recent_login=True,
-    )
+    @new_key_operation(takes=s.ApiKeyCreateSerializer)
     def create_api_key(self, sent: dict[str, Any]) -> Response:
         """Create a key. Its secret is only in this response.
 
@@ -135,14 +133,7 @@ class ApiKeyViewSet(BaseViewSet):
         """Revoke the key, effective from the next request."""
         revoke_api_key(key=self.key(pk), reason="revoked over REST")
 
-    @operation(
-        Scope.ACCOUNT,
-        {201: s.ApiKeyWithSecretSerializer},
-        takes=s.ApiKeyRotateSerializer,
-        once=True,
-        secret=True,
-        recent_login=True,
-    )
+    @new_key_operation(takes=s.ApiKeyRotateSerializer)
     def rotate_api_key(self, pk: UUID, sent: dict[str, Any]) -> Response:
         """Rotate the key; the old one expires after the overlap. Needs a recent login."""
         overlap = timedelta(hours=sent["overlap_hours"])

@@ -31,10 +31,6 @@ from core.http.safe_http import HostUnreachable, fetch, resolve_public_addresses
 from core.ratelimit.limits import consume_rate_limit
 from core.security.encryption import DecryptionError, decrypt, encrypt
 
-EVENTS = (
-    *("trial.started", "trial.ended", "version.reverted", "review.waiting"),
-    *("evolution.completed", "evolution.failed"),
-)
 PREFIX = "whsec_"
 PAUSES = (10, 60, 300, 1800, 7200, 21600, 43200)
 """Seconds between attempts, with up to 20 % more; then the event is given up, after 20 hours."""

@@ -112,8 +112,7 @@ def llm_key(request: UserRequest) -> HttpResponse:
     if form.submit(llm_keys.set_llm_key, user=request.user):
         messages.success(request, "Key saved. Evolutions of your playbooks use it from now on.")
         return redirect("accounts:llm_key")
-    key = LlmKey.objects.filter(user=request.user).first()
-    context = {"form": form, "llm_key": key}
+    context = {"form": form, "llm_key": LlmKey.objects.filter(user=request.user).first()}
     return render(request, "accounts/llm_key.html", context, status=form.status)
 
 

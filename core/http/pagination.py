@@ -24,7 +24,7 @@ class KeysetPage(Generic[M]):
     by (created_at, pk), or by pk alone if it is serial; either needs an index in that order.
     """
 
-    def __init__(self, rows: QuerySet[M], query: Mapping[str, Any], *, size: int) -> None:
+    def __init__(self, rows: QuerySet[M], query: Mapping[str, Any], *, size: int = 50) -> None:
         self.rows, self.size = rows, size
         self.by_key = isinstance(rows.model._meta.pk, AutoField)
         self.newer = self.older = ""

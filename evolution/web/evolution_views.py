@@ -20,7 +20,6 @@ from playbooks.models import Delta, Playbook
 from playbooks.services.history import source_outcomes
 from playbooks.web.lookups import fetch_own_playbook
 
-PAGE_SIZE = 50
 PHASES = {"bind": "Collect", "reflect": "Reflect", "curate": "Curate", "publish": "Publish"}
 MAX_OUTCOMES_SHOWN = 100
 LONG_FIELDS = ("reasoning_trace", "notes", "reflection_data")
@@ -31,8 +30,7 @@ LONG_FIELDS = ("reasoning_trace", "notes", "reflection_data")
 def evolutions(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
     if request.method == "POST":
-        by = Principal.of(request.user)
-        triggered = trigger_evolution(playbook=playbook, by=by)
+        triggered = trigger_evolution(playbook=playbook, by=Principal.of(request.user))
         if triggered.active is None:
             messages.info(request, "No outcomes are pending, so there is nothing to learn from.")
             return redirect("evolution:evolutions", playbook.pk)
@@ -40,7 +38,7 @@ def evolutions(request: UserRequest, pk: str) -> HttpResponse:
             messages.info(request, "An evolution is already in progress.")
         return redirect(triggered.job)
     rows = EvolutionJob.objects.filter(playbook=playbook).select_related("to_version")
-    page = KeysetPage(rows, request.GET, size=PAGE_SIZE)
+    page = KeysetPage(rows, request.GET)
     context = {"playbook": playbook, "tab": "evolutions", "page": page}
     return render(request, "evolution/evolutions/list.html", context | pending_context(playbook))
 
