@@ -1,7 +1,7 @@
 """The base classes of REST views: principal, validated body, paginated lists, operations."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from functools import cache, wraps
 from itertools import islice
 from typing import Any
 
@@ -191,7 +191,18 @@ def _response(made: Any, gives: Any) -> HttpResponseBase:
         return made
     by_status = gives if isinstance(gives, dict) else {200: gives}
     status, serializer_class = next(iter(by_status.items()))
-    return Response(serializer_class(made).data if serializer_class else None, status=status)
+    return Response(represent(made, serializer_class) if serializer_class else None, status=status)
+
+
+def represent(made: Any, serializer_class: type[Serializer[Any]]) -> Any:
+    """What the serializer shows of it, by the one serializer that all responses share.
+
+    DRF copies every field for each new one, a fifth of what a reading costs.
+    """
+    return _shared_serializer(serializer_class).to_representation(made)
+
+
+_shared_serializer = cache(lambda serializer_class: serializer_class())
 
 
 def _unknown_fields(serializer: Any, sent: Any, where: str = "") -> Iterator[tuple[str, list[str]]]:

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from core.errors import Invalid
 from core.http.requests import site_url
 from core.rest.idempotency import idempotency_key
-from core.rest.views import IDEMPOTENCY_KEY, BaseViewSet, operation
+from core.rest.views import IDEMPOTENCY_KEY, BaseViewSet, operation, represent
 from core.security.scopes import Scope
 from evolution.api import serializers as s
 from evolution.evidence.ledger import bullet_ledger, playbook_evidence, playbook_metrics
@@ -61,7 +61,8 @@ class OutcomeViewSet(BaseEvolutionViewSet):
         playbook = reporting.OWN_PLAYBOOK.fetch(self.principal, pk)
         report = reporting.report_outcome(playbook=playbook, by=self.principal, **sent)
         headers = {} if report.is_new else {"Idempotency-Replayed": "true"}
-        return Response(s.RecordedOutcomeSerializer(report).data, status=201, headers=headers)
+        shown = represent(report, s.RecordedOutcomeSerializer)
+        return Response(shown, status=201, headers=headers)
 
     @operation(
         Scope.REPORT,
@@ -191,7 +192,7 @@ class EvolutionViewSet(BaseEvolutionViewSet):
         playbook = Playbook.objects.for_user(self.principal).fetch(pk)
         triggered = trigger_evolution(playbook=playbook, by=self.principal)
         status = 202 if triggered.is_new else 200
-        return Response(s.TriggeredEvolutionSerializer(triggered).data, status=status)
+        return Response(represent(triggered, s.TriggeredEvolutionSerializer), status=status)
 
     @operation(Scope.READ, s.EvolutionDetailSerializer)
     def get_evolution(self, pk: UUID) -> EvolutionJob:

@@ -10,7 +10,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 
-from core.rest.views import POSITIVE, BaseViewSet, operation
+from core.rest.views import POSITIVE, BaseViewSet, operation, represent
 from core.security.scopes import Scope
 from core.sql.querysets import CompiledLookup
 from playbooks.api import serializers as s
@@ -102,7 +102,7 @@ class PlaybookViewSet(BasePlaybookViewSet):
         sent.pop("version", None)
         if sent.pop("dry_run"):
             found = creation.preview_import(content=sent["content"], by=self.principal)
-            return lambda: Response(s.ImportPreviewSerializer(found).data)
+            return lambda: Response(represent(found, s.ImportPreviewSerializer))
         create = creation.prepare_import(by=self.principal, **sent)
         return lambda: as_listed(create())
 
@@ -133,13 +133,13 @@ class PlaybookViewSet(BasePlaybookViewSet):
             max_tokens=self.query_integer("max_tokens"),
             task_key=self.request.query_params.get("task_key", ""),
         )
-        body = s.PlaybookSerializer(playbook).data
+        body = represent(playbook, s.PlaybookSerializer)
         read = {
             "current_version": body["version"],
             "version": reading.version,
             "serving_id": reading.serving_id,
             "content": reading.content,
-            "left_out": s.OmittedBulletsSerializer(reading.left_out, many=True).data,
+            "left_out": [represent(p, s.OmittedBulletsSerializer) for p in reading.left_out],
         }
         return Response({**body, **read})
 
@@ -255,7 +255,7 @@ class PlaybookViewSet(BasePlaybookViewSet):
         def write() -> Response:
             publication = edit()
             status = 200 if publication.version is None else 201
-            return Response(s.PlaybookEditResultSerializer(publication).data, status=status)
+            return Response(represent(publication, s.PlaybookEditResultSerializer), status=status)
 
         return write
 
