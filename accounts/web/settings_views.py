@@ -29,10 +29,9 @@ FORM_METHODS = ["GET", "HEAD", "POST"]
 @login_required
 @require_safe
 def index(request: UserRequest) -> HttpResponse:
-    factors = Authenticator.objects.filter(
-        user_id=request.user.pk, type__in=SECOND_FACTOR_TYPES
-    ).count()
-    sessions = UserSession.objects.filter(user_id=request.user.pk).count()
+    own = {"user_id": request.user.pk}
+    factors = Authenticator.objects.filter(type__in=SECOND_FACTOR_TYPES, **own).count()
+    sessions = UserSession.objects.filter(**own).count()
     key = LlmKey.objects.filter(user=request.user).first()
     context = {"factors": factors, "sessions": max(sessions, 1), "llm_key": key}
     return render(request, "accounts/settings.html", context)

@@ -19,7 +19,7 @@ def site(request: HttpRequest) -> dict[str, object]:
         "themes": THEMES,
         # Called by the header only: not every answer has a user, or a database to ask for one.
         "show_onboarding": partial(show_onboarding, request),
-        "inbox_count": partial(_inbox_count, request),
+        "inbox_count": lambda: inbox_count(request.user) if request.user.is_authenticated else 0,
         "request_id": getattr(request, "request_id", ""),
     }
 
@@ -28,7 +28,3 @@ def _current_theme(request: HttpRequest) -> str:
     """The theme of the cookie; `system` if it is absent or unknown."""
     chosen = request.COOKIES.get(THEME_COOKIE, "")
     return chosen if chosen in THEMES else "system"
-
-
-def _inbox_count(request: HttpRequest) -> int:
-    return inbox_count(request.user) if request.user.is_authenticated else 0

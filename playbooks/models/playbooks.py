@@ -5,8 +5,8 @@ from typing import Any, ClassVar, Self
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Count, F, OuterRef, Q, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import Count, F, OuterRef, Q, Subquery, Value
+from django.db.models.functions import Coalesce, Upper
 from django.urls import reverse
 
 from accounts.models import User
@@ -35,6 +35,11 @@ class PlaybookQuerySet(OwnedQuerySet["Playbook"]):
 
     def active(self) -> Self:
         return self.filter(status="active")
+
+    def named(self, name: str) -> Self:
+        """Rows with this name, in any case."""
+        rows = self.alias(upper_name=Upper("name"))
+        return rows.filter(upper_name=Upper(Value(name.replace("\0", ""))))
 
     def matching(self, query: str) -> Self:
         """Rows with every word of `query` in their name or description."""
@@ -173,6 +178,8 @@ class Playbook(BaseModel):
             models.Index(fields=("owner", "status", "-updated_at", "id"), name="playbook_changed"),
             # The same list over REST, whose pages follow the date of creation.
             models.Index(fields=("owner", "created_at"), name="playbook_created"),
+            # A playbook by its name, in any case, before each task of an agent.
+            models.Index(Upper("name"), "owner", name="playbook_named"),
         ]
         constraints = (
             models.UniqueConstraint(

@@ -106,8 +106,7 @@ def find_playbook(*, by: Principal, name: str) -> Playbook:
     Raises NotFound; Invalid (`ambiguous_name`) with their ids when several of one's own have it.
     """
     rows = Playbook.objects.for_user(by, include_starters=True).active()
-    rows = rows.filter(name__iexact=name.strip()[: NAME_LIMIT + 1].replace("\0", ""))
-    rows = rows.select_related("current_version")
+    rows = rows.named(name.strip()[: NAME_LIMIT + 1]).select_related("current_version")
     found = list(rows.order_by("-updated_at")[: MAX_AMBIGUOUS_IDS + 1])
     own = [playbook for playbook in found if not playbook.is_starter]
     if len(own) > 1:
@@ -131,8 +130,7 @@ def rank_playbooks(
 
 def refuse_taken_name(*, by: Principal, name: str) -> None:
     """Raise Conflict with the id if an active playbook of the caller has this name, in any case."""
-    rows = Playbook.objects.for_user(by).active()
-    found = rows.filter(name__iexact=name.strip().replace("\0", "")).first()
+    found = Playbook.objects.for_user(by).active().named(name.strip()).first()
     if found is not None:
         message = f"You have a playbook of this name: {found.pk}. Use it, or choose another name."
         raise Conflict(message, code="duplicate_name")

@@ -145,6 +145,14 @@ def test_an_ambiguous_name_is_refused_with_the_ids(alice: User, playbook: Playbo
     assert (caught.value.code, str(playbook.pk) in caught.value.message) == ("ambiguous_name", True)
 
 
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL plans by its figures")
+def test_a_name_is_looked_up_in_an_index(alice: User, playbook: Playbook) -> None:
+    with CaptureQueriesContext(connection) as asked, connection.cursor() as cursor:
+        assert find_playbook(by=Principal.of(alice), name=playbook.name.swapcase()) == playbook
+        plan = cursor.execute(f"EXPLAIN QUERY PLAN {asked[0]['sql']}").fetchall()
+    assert any("INDEX playbook_named" in row[-1] for row in plan), plan
+
+
 def test_a_strangers_name_is_like_an_unknown_one(charlie: User, playbook: Playbook) -> None:
     by = Principal.of(charlie)
     texts = []
