@@ -19,7 +19,7 @@ import anyio.to_thread
 import django
 import uvicorn
 from django.conf import settings
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -85,17 +85,18 @@ class BodyLimitASGIMiddleware:
         await cast(ASGIApp, django_application)(too_long, replay_body(b"", receive), send)
 
 
-def security_headers() -> dict[str, str]:
+def security_headers() -> list[tuple[bytes, bytes]]:
     """The security headers of Django's middleware, with the strictest CSP, for /mcp."""
-    headers = {
-        "X-Content-Type-Options": "nosniff",
-        "X-Frame-Options": "DENY",
-        "Referrer-Policy": "same-origin",
-        "Cross-Origin-Opener-Policy": "same-origin",
-        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    }
+    headers = [
+        (b"x-content-type-options", b"nosniff"),
+        (b"x-frame-options", b"DENY"),
+        (b"referrer-policy", b"same-origin"),
+        (b"cross-origin-opener-policy", b"same-origin"),
+        (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    ]
     if settings.SECURE_HSTS_SECONDS:
-        headers["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
+        value = f"max-age={settings.SECURE_HSTS_SECONDS}".encode()
+        headers.append((b"strict-transport-security", value))
     return headers
 
 
@@ -103,7 +104,7 @@ class RequestIdASGIMiddleware:
     """Request ids and security headers for /mcp, as the middleware adds them for Django."""
 
     def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+        self.app, self.headers = app, security_headers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = Headers(scope=scope).get("x-request-id", "")
@@ -115,10 +116,8 @@ class RequestIdASGIMiddleware:
             if message["type"] == "http.response.start":
                 took = perf_counter() - started_at
                 log_request(scope["method"], "mcp", message["status"], took)
-                headers = MutableHeaders(scope=message)
-                headers["X-Request-ID"] = known
-                for name, value in security_headers().items():
-                    headers.setdefault(name, value)
+                added = [*self.headers, (b"x-request-id", known.encode())]
+                message = {**message, "headers": [*message["headers"], *added]}
             await send(message)
 
         await self.app({**scope, "path": "/mcp", REQUEST_ID_KEY: known}, receive, with_id)

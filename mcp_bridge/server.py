@@ -151,8 +151,11 @@ def build_http_app(server: Server[str] | None = None, *, stateless: bool = True)
         max_request_body_size=settings.MAX_BODY_BYTES,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
+    guarded = RequestGuard(app, server if stateless else None)
+    if not settings.CORS_ALLOWED_ORIGINS:
+        return guarded
     return CORSMiddleware(
-        RequestGuard(app, server if stateless else None),
+        guarded,
         allow_origins=settings.CORS_ALLOWED_ORIGINS,
         allow_methods=["POST"],
         allow_headers=["*"],

@@ -19,13 +19,12 @@ from core.sql.compiled_queries import CompiledQuery, Param
 
 logger = logging.getLogger(__name__)
 LAST_USED_STEP = timedelta(minutes=1)
-UNREAD_OF_USER = ("password", "last_login", "updated_at", "pending_email")
 # Only the SQL is cached; the row is read for every request.
 USABLE_KEY = CompiledQuery(
     lambda: (
         ApiKey.objects.usable(now=Param("now", DateTimeField()))
         .select_related("user")
-        .defer(*(f"user__{name}" for name in UNREAD_OF_USER))
+        .defer("user__password", "user__last_login", "user__updated_at", "user__pending_email")
         .filter(prefix=Param("prefix", CharField()))
     )
 )

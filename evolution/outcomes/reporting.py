@@ -20,10 +20,9 @@ from evolution.outcomes import validation
 from evolution.outcomes.cases import count_in_trial, record_answer
 from playbooks.models import Playbook
 
-OWN_PLAYBOOK = CompiledLookup(
+OWN_PLAYBOOK = CompiledLookup(  # what a report needs of it
     lambda by: Playbook.objects.for_user(by).only("owner", "current_version", "open_trial")
 )
-"""What a report needs of it."""
 INSERT_OUTCOME = CompiledInsert()
 KNOWN_OUTCOME = CompiledQuery(
     lambda: Outcome.objects.filter(
