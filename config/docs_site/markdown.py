@@ -114,10 +114,6 @@ def _table_open(renderer: Any, tokens: Sequence[Token], index: int, options: Any
     return f'<div class="scroll" tabindex="0" role="group" aria-label="Table {number}"><table>\n'
 
 
-def _table_close(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    return "</table></div>\n"
-
-
 def _th_open(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     return '<th scope="col">' if tokens[index + 1].content.strip() else "<td>"
 
@@ -127,14 +123,7 @@ def _th_close(renderer: Any, tokens: Sequence[Token], index: int, options: Any, 
     return "</th>" if tokens[index - 1].content.strip() else "</td>"
 
 
-def _td_open(renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    """Without the alignment `style` of Markdown, which the CSP forbids."""
-    return "<td>"
-
-
-def _heading_close(
-    renderer: Any, tokens: Sequence[Token], index: int, options: Any, env: Any
-) -> str:
+def _heading_close(renderer: Any, tokens: Sequence[Token], index: int, *_: Any) -> str:
     anchor = escape(str(tokens[index - 2].attrGet("id")))
     tag = tokens[index].tag
     if tag == "h1":
@@ -146,9 +135,9 @@ RULES: dict[str, Callable[..., str]] = {
     "fence": _code,
     "code_block": _code,
     "table_open": _table_open,
-    "table_close": _table_close,
+    "table_close": lambda *_: "</table></div>\n",
     "th_open": _th_open,
     "th_close": _th_close,
-    "td_open": _td_open,
+    "td_open": lambda *_: "<td>",  # without Markdown's alignment `style`, which the CSP forbids
     "heading_close": _heading_close,
 }

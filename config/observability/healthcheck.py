@@ -3,6 +3,7 @@
 import http.client
 import os
 import sys
+from contextlib import closing, suppress
 
 
 def connect_host(host: str) -> str:
@@ -13,13 +14,10 @@ def connect_host(host: str) -> str:
 def is_serving(host: str, port: int) -> bool:
     """Say whether GET /healthz answers 200 within 2 s."""
     connection = http.client.HTTPConnection(connect_host(host), port, timeout=2)
-    try:
+    with closing(connection), suppress(OSError, http.client.HTTPException):
         connection.request("GET", "/healthz")
         return connection.getresponse().status == http.HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
+    return False
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """The message queue: the only module that imports django-q2. Messages only wake workers."""
 
+import ctypes
 import os
-import time
+import weakref
 from datetime import datetime
+from select import select
 from threading import Event
 from typing import Any
 from uuid import UUID
@@ -18,8 +20,10 @@ from evolution.models import EvolutionJob
 # By path: jobs may not import the worker.
 RUN_EVOLUTION = "evolution.worker.tasks.run_evolution"
 CHANNEL = "ace_queue"
-POLL_SECONDS = 0.05
-"""Seconds between looks at SQLite's log: the delay of a message there."""
+POLL_SECONDS, SETTLE_SECONDS = 0.2, 0.025
+"""Between looks at SQLite where nothing tells of a write (not Linux); from a write to the look."""
+LIBC: Any = ctypes.CDLL(None)
+IN_MODIFY = 2
 RECONNECT_SECONDS = 1.0
 """Seconds between attempts while the database is away."""
 BATCH_SIZE = 100
@@ -43,7 +47,7 @@ class Inbox:
     def __init__(self, stopping: Event) -> None:
         self._stopping = stopping
         self._listening: Any = None
-        self._seen: tuple[int, int] | None = None
+        self._watch: int | None = None
 
     def receive(self, seconds: float) -> int:
         """Take the messages, waiting for one for at most `seconds`; how many there were.
@@ -51,7 +55,7 @@ class Inbox:
         A worker that dies with them loses nothing: due jobs are looked for every second.
         """
         connection = connections[Conf.ORM]
-        wait = self._wait_for_notify if connection.vendor == "postgresql" else self._wait_for_change
+        wait = self._wait_for_notify if connection.vendor == "postgresql" else self._wait_for_write
         wait(connection, 0)  # what comes after this look ends the next wait
         return self._take() or (self._take() if wait(connection, seconds) else 0)
 
@@ -77,26 +81,27 @@ class Inbox:
             )
             return bool(list(found))
 
-    def _wait_for_change(self, connection: Any, seconds: float) -> bool:
-        """Whether the SQLite file was written to: a commit changes its log, which 3 µs tell.
-
-        `PRAGMA data_version` says the same on a connection, at 50 times the cost. A commit that
-        changes neither size nor the clock's tick is found after `seconds`.
-        """
-        log = f"{connection.settings_dict['NAME']}-wal"
-        until = time.monotonic() + seconds
-        while True:
-            before, self._seen = self._seen, _stamp(log)
-            if before != self._seen:
-                return True
-            if time.monotonic() >= until or self._stopping.wait(POLL_SECONDS):
-                return False
+    def _wait_for_write(self, connection: Any, seconds: float) -> bool:
+        """Whether a file beside SQLite's was written to; where nothing tells, after a moment."""
+        if self._watch is None:
+            self._watch = watch_folder(os.path.dirname(connection.settings_dict["NAME"]))
+            if self._watch >= 0:
+                weakref.finalize(self, os.close, self._watch)
+        if self._watch < 0:
+            return not self._stopping.wait(min(seconds, POLL_SECONDS))
+        if not select([self._watch], [], [], seconds)[0]:
+            return False
+        self._stopping.wait(min(seconds, SETTLE_SECONDS))
+        return bool(os.read(self._watch, 65536))
 
 
-def _stamp(path: str) -> tuple[int, int]:
-    """When the file was written to, and its size; zeros without one."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return 0, 0
-    return found.st_mtime_ns, found.st_size
+def watch_folder(folder: str) -> int:
+    """What select() finds readable after a write to a file of the folder (Linux), else -1."""
+    if not hasattr(LIBC, "inotify_init1"):
+        return -1
+    made: int = LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    if LIBC.inotify_add_watch(made, os.fsencode(folder), IN_MODIFY) >= 0:
+        return made
+    if made >= 0:
+        os.close(made)
+    return -1

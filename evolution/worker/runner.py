@@ -19,7 +19,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import Error as DatabaseFault
-from django.db import connections
+from django.db import close_old_connections, connections
 
 from accounts.services.webhooks import deliver_webhooks, retry_webhooks
 from core.clock import database_now
@@ -33,8 +33,8 @@ from evolution.worker.tasks import run_claim, run_gates
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
-"""Between looks for due jobs that no message announced: a wait that ends, a lost message."""
+LOOK_SECONDS, IDLE_LOOK_SECONDS = 1.0, 5.0
+"""Between looks for jobs that become due without a message; while there is no job at all."""
 HEARTBEAT_SECONDS = 10.0
 CONNECTION_MAX_AGE = 60
 CHORES: tuple[tuple[Callable[[], dict[str, int] | None], float], ...] = (
@@ -96,7 +96,8 @@ class Worker:
         messages = inbox.receive(LOOK_SECONDS)
         if messages or time.monotonic() >= self._look_due:
             self.fill()
-            self._look_due = time.monotonic() + LOOK_SECONDS
+            is_idle = not EvolutionJob.objects.active().exists()
+            self._look_due = time.monotonic() + (IDLE_LOOK_SECONDS if is_idle else LOOK_SECONDS)
 
     def fill(self) -> None:
         """Start a thread for each job that can run now."""
@@ -157,8 +158,9 @@ class Worker:
                 logger.warning("sweep: no database (%s)", fault_name(error))
             except Exception as error:  # noqa: BLE001 - a thread's edge
                 logger.error("%s failed: %s", chore.__name__, type(error).__name__)
-            finally:
-                connections.close_all()
+            finally:  # PostgreSQL's connections are few; SQLite's cost nothing but to be opened
+                (close_old_connections if settings.EMBEDDED else connections.close_all)()
+        connections.close_all()
 
     def finish(self, grace: float = GRACE_SECONDS) -> None:
         """Let running jobs end for `grace` seconds, then requeue those that have not."""

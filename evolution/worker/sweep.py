@@ -84,6 +84,8 @@ def resume_waiting_jobs(now: datetime) -> int:
     """Make jobs due whose key was changed, or whose limit or plan has room again; how many."""
     waiting = EvolutionJob.objects.waiting(now).filter(training=None)
     rows = waiting.exclude(wait_key="").select_related("playbook")
+    if not rows.exists():
+        return 0
     by_key = rows.exclude(wait_code__in=LIMITS).order_by("next_attempt_at")[:BATCH_SIZE]
     # Many may wait for the end of a month: a random few in each round.
     limited = rows.filter(wait_code__in=LIMITS).order_by("?")[:LIMITED_BATCH_SIZE]

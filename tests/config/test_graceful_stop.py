@@ -31,6 +31,25 @@ async def responses() -> list[bytes]:
     return [before, after]
 
 
+def test_an_idle_server_wakes_twice_a_second_and_keeps_its_date(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses, ticks = [], []
+
+    class Server(uvicorn.Server):
+        async def on_tick(self, counter: int) -> bool:
+            ticks.append(counter)
+            return await super().on_tick(counter) or len(ticks) == 5
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    asyncio.run(Server(uvicorn.Config(PlainTextResponse("well"))).main_loop())
+    assert pauses == [0.5] * 4
+    assert [tick % 10 for tick in ticks] == [0, 5, 0, 5, 0]  # each tenth sets the header
+
+
 def test_a_request_on_an_open_connection_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config.asgi, "CLOSING_SECONDS", 0.2)
     before, after = asyncio.run(responses())

@@ -2,15 +2,19 @@
 
 import threading
 from collections.abc import Iterator
+from select import select
+from unittest.mock import patch
 from uuid import uuid4
 
 import pytest
 from django.db import Error as DatabaseFault
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django_q.models import OrmQ
 
 from core.clock import database_now
-from evolution.jobs.message_queue import Inbox, notify_worker
+from evolution.jobs import message_queue
+from evolution.jobs.message_queue import LIBC, Inbox, notify_worker
 from tests.harness.waiting import wait_until
 
 pytestmark = [pytest.mark.databases, pytest.mark.django_db(transaction=True)]
@@ -38,7 +42,7 @@ class Waiting:
             connection.close()
 
     def is_waiting(self) -> bool:
-        return self.inbox._listening is not None or self.inbox._seen is not None
+        return self.inbox._listening is not None or self.inbox._watch is not None
 
 
 @pytest.fixture
@@ -75,6 +79,17 @@ def test_a_message_from_before_is_found_at_once() -> None:
 
 def test_without_a_message_the_wait_ends() -> None:
     assert Inbox(threading.Event()).receive(0.01) == 0
+
+
+@pytest.mark.skipif(not hasattr(LIBC, "inotify_init1"), reason="there is nothing that tells")
+def test_an_idle_wait_looks_only_when_it_begins_and_ends() -> None:
+    inbox = Inbox(threading.Event())
+    inbox.receive(0)
+    waiting = patch.object(message_queue, "select", side_effect=select)
+    with waiting as waits, CaptureQueriesContext(connection) as looks:
+        assert inbox.receive(0.5) == 0
+    assert len(looks) == 1
+    assert waits.call_count == (2 if connection.vendor == "sqlite" else 0)
 
 
 def test_two_workers_never_get_the_same_message() -> None:

@@ -1,11 +1,14 @@
 """A worker runs what is due on threads, in lanes, and leaves nothing behind when it stops."""
 
+import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.db.backends.signals import connection_created
 
 from accounts.models import User
 from evolution.models import EvolutionJob, WorkerHeartbeat
@@ -79,6 +82,41 @@ def test_a_hanging_endpoint_delays_its_owner_only(
     two[0].fill()
     wait_until(lambda: count("completed") == len(other), seconds=20)
     assert count("queued") == 4
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="a server's connections are few")
+def test_a_chore_keeps_its_connection_to_a_file_until_the_worker_stops(two: list[Worker]) -> None:
+    opened: list[object] = []
+    files: list[sqlite3.Connection] = []
+
+    def chore() -> None:
+        count("queued")
+        files.append(connection.connection)
+        two[0].stopping.set() if len(files) == 3 else None
+
+    def note(**sent: object) -> None:
+        opened.append(sent)
+
+    connection_created.connect(note)
+    thread = threading.Thread(target=two[0]._repeat, args=(chore, 0.001))
+    thread.start()
+    thread.join(20)
+    connection_created.disconnect(note)
+    assert len(opened) == 1
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        files[0].execute("SELECT 1")
+
+
+def test_a_worker_looks_seldom_while_there_is_no_job(alice: User, two: list[Worker]) -> None:
+    class NoMessage:
+        def receive(self, seconds: float) -> int:
+            return 0
+
+    for worker, limits in ((two[0], (4, 5)), (two[1], (0, 1))):
+        worker.fill = lambda: None  # type: ignore[method-assign]
+        worker._step(NoMessage())  # type: ignore[arg-type]
+        assert limits[0] < worker._look_due - time.monotonic() <= limits[1]
+        queue_jobs(alice, 1)
 
 
 def test_a_freed_slot_takes_the_next_job_by_itself(

@@ -18,22 +18,17 @@ from config.supervisor import exec_supervisor
 
 class Command(BaseCommand):
     help = "Prepare the database, then run web, MCP and worker until Ctrl-C."
-    requires_system_checks: list[str] = []  # migrate runs them
+    requires_system_checks: list[str] = []  # seconds that nobody wants at a start
 
     def handle(self, *args: Any, **options: Any) -> None:
         hold_port(settings.HOST, settings.PORT)
-        self.prepare()
-        exec_supervisor(commands(), settings.HOST, settings.PORT)
-
-    def prepare(self) -> None:
-        """Apply migrations, load starters, create the first login."""
         call_command("migrate", interactive=False, verbosity=0)
         if not settings.LOCAL:
             call_command("collectstatic", interactive=False, verbosity=0)
         call_command("load_starters", verbosity=0)
         call_command("bootstrap", stdout=self.stdout, stderr=self.stderr)
-        # The supervisor needs no database.
         connection.close()
+        exec_supervisor(commands(), settings.HOST, settings.PORT)
 
 
 def commands() -> dict[str, list[str]]:
