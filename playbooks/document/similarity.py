@@ -3,7 +3,6 @@
 import math
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, combinations
 from typing import NamedTuple
@@ -186,24 +185,29 @@ def similar_pairs(texts: Mapping[str, str], *, threshold: float) -> list[Similar
 class WordIndex:
     """Ranks `texts` (by id) by the words that they share with a query.
 
-    Rare words weigh more than common ones. Deterministic: ties keep the
-    order of the texts.
+    Rare words weigh more than common ones. Deterministic: ties keep the order of the texts.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        self._words = {key: _stems(text) for key, text in texts.items()}
-        common = Counter(stem for stems in self._words.values() for stem in stems)
-        self._weights = {stem: math.log(1 + len(texts) / n) for stem, n in common.items()}
+        self._keys_of: dict[str, list[str]] = {}
+        self._places: dict[str, tuple[int, float]] = {}
+        for place, (key, text) in enumerate(texts.items()):
+            stems = _stems(text)
+            self._places[key] = place, math.sqrt(len(stems))
+            for stem in stems:
+                self._keys_of.setdefault(stem, []).append(key)
 
     def rank(self, query: str) -> list[str]:
         """The ids of the texts that share a word with the query, the closest first."""
-        asked = _stems(query)
-        scores = {
-            key: sum(self._weights[stem] for stem in sorted(stems & asked)) / math.sqrt(len(stems))
-            for key, stems in self._words.items()
-            if not stems.isdisjoint(asked)
-        }
-        return sorted(scores, key=lambda key: -scores[key])
+        sums: dict[str, float] = {}
+        for stem in sorted(_stems(query) & self._keys_of.keys()):
+            keys = self._keys_of[stem]
+            weight = math.log(1 + len(self._places) / len(keys))
+            for key in keys:
+                sums[key] = sums.get(key, 0) + weight
+        # As (-score, place, id), which sorts without calling Python.
+        scored = [(-sums[key] / self._places[key][1], self._places[key][0], key) for key in sums]
+        return [key for *_, key in sorted(scored)]
 
 
 def _stems(text: str) -> frozenset[str]:
