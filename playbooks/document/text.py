@@ -6,6 +6,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from core.text import MAX_CHARS, normalize
 from playbooks.document.sections import OTHERS, TITLE_LIMIT, Section, find_heading, section_for
@@ -200,6 +201,13 @@ def amend(
 
 def _number_of_line(line: str) -> int:
     return number_of(line[1 : line.index("]")])
+
+
+def first_ids(text: str, most: int) -> list[str]:
+    """The ids of the first bullets of each section in a text that `render` wrote."""
+    blocks = text.removesuffix("\n").split("\n\n")
+    lines = chain.from_iterable(block.split("\n", most + 1)[1 : most + 1] for block in blocks)
+    return [line[1 : line.index("]")] for line in lines]
 
 
 def agent_view(text: str) -> str:

@@ -1,8 +1,10 @@
 """Pages of bullets and versions: search, edits, undo; query counts do not grow with rows."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.http import QueryDict
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
@@ -12,6 +14,7 @@ from playbooks.document.operations import Operation
 from playbooks.models import Playbook
 from playbooks.services.editing import edit_playbook
 from playbooks.services.settings import archive_playbook
+from playbooks.web.bullet_list import BulletQuery, first_of_each_section
 from tests.factories import make_outcome, make_playbook
 
 LINE = "[str-{0:05d}] helpful={0} harmful=0 :: Case {0}: read what test {1} expects, then change."
@@ -158,3 +161,25 @@ def test_only_archived_playbooks_are_not_called_the_first_one(owner: Client, ali
     html = page(owner, "/playbooks")
     assert "Your first playbook" not in html
     assert "You have 1 archived playbook." in html
+
+
+def test_the_first_bullets_of_a_long_playbook_are_those_of_its_text(alice: User) -> None:
+    """Of each section, moved and new ones among them; the same as numbering all rows finds."""
+    lines = text_of(150).replace("[str-00100]", "\n## OTHERS\n[str-00100]")
+    playbook = make_playbook(alice, text=lines)
+    edits = [
+        Operation("UPDATE", id="str-00003", section="misc"),
+        Operation("REMOVE", id="str-00005"),
+        Operation("ADD", section="str", content="The newest of all."),
+    ]
+    edit_playbook(playbook=playbook, by=Principal.of(alice), operations=edits)
+    rows, query = playbook.bullets.active(), BulletQuery.of(QueryDict("show=active"))
+    read = first_of_each_section(playbook, query, rows, 150)
+    # A word that is in no filter here: only the other way is taken.
+    numbered = first_of_each_section(playbook, replace(query, words="x"), rows, 150)
+    shown = [bullet.public_id for bullet in read]
+    assert shown == [bullet.public_id for bullet in numbered]
+    assert len(shown) == 40
+    assert {"str-00003", "str-00021", "str-00118"} <= set(shown)
+    assert "ROW_NUMBER" in str(numbered.query)
+    assert "ROW_NUMBER" not in str(read.query)
