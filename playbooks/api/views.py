@@ -41,7 +41,6 @@ READABLE_PLAYBOOK = CompiledLookup(
 STATUSES = (*Playbook.Status.values, "all")
 BULLET_STATUSES = ("active", "retired", "merged", "all")
 REVIEW_STATES = (*ReviewItem.State.values, "all")
-MOST_VOTES = 1_000
 VERSION = OpenApiParameter("version", POSITIVE, description="An older version.")
 
 
@@ -234,8 +233,7 @@ class PlaybookViewSet(BasePlaybookViewSet):
     @operation(Scope.READ, s.BulletHistorySerializer)
     def get_bullet_history(self, pk: UUID, bullet: str) -> Any:
         """Get the origin of a bullet, its changes and its newest 1,000 votes."""
-        playbook = self.playbook(pk)
-        return bullet_history(playbook=playbook, bullet_id=bullet, most_votes=MOST_VOTES)
+        return bullet_history(playbook=self.playbook(pk), bullet_id=bullet)
 
     @operation(
         Scope.WRITE,

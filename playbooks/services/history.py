@@ -10,11 +10,10 @@ from django.db.models import QuerySet
 from core.errors import NotFound
 from core.sql.querysets import is_uuid
 from playbooks.document.state import closure
-from playbooks.hooks import SourceOutcome, hooks
+from playbooks.hooks import hooks
 from playbooks.models import Bullet, Delta, Playbook, Vote
 
-CHUNK = 1_000
-"""Ids in one query."""
+MOST_VOTES = 1_000
 SHOWN = 3
 """Outcomes that a page names behind one edit."""
 # What was requested, and what was done.
@@ -34,7 +33,7 @@ class BulletHistory:
     """A bullet's history. `changes` leaves out what only counted a vote: see `votes`.
 
     `introduced_by` has no `before`. `votes` are those on the bullet and on all that was merged into
-    it, each with its `outcome`; `vote_count` is how many there are, also when `votes` was cut.
+    it, newest first, each with its `outcome`; `vote_count` is how many there are in all.
     """
 
     bullet: Bullet
@@ -45,12 +44,9 @@ class BulletHistory:
 
 
 def bullet_history(
-    *, playbook: Playbook, bullet_id: str, most_votes: int | None = None
+    *, playbook: Playbook, bullet_id: str, shown: slice = slice(MOST_VOTES)
 ) -> BulletHistory:
-    """Where a bullet comes from, what changed it, and its votes, newest first. Raises NotFound.
-
-    `most_votes`: only so many; None gives every one.
-    """
+    """Where a bullet comes from, what changed it, and its votes `shown`. Raises NotFound."""
     bullet = fetch_bullet(playbook, bullet_id)
     rows = playbook.deltas.applied().filter(
         bullet_public_id=bullet.public_id, version__isnull=False
@@ -60,7 +56,7 @@ def bullet_history(
     introduced = next((change for change in changes if change.before is None), None)
     later = [c for c in changes if c is not introduced and c.type != Delta.Type.TAG]
     votes = _votes_on(playbook, bullet)
-    listed = _with_outcomes(playbook, votes if most_votes is None else votes[:most_votes])
+    listed = _with_outcomes(playbook, votes[shown])
     return BulletHistory(bullet, introduced, later, listed, votes.count())
 
 
@@ -113,10 +109,8 @@ def _votes_on(playbook: Playbook, bullet: Bullet) -> QuerySet[Vote]:
 
 def _with_outcomes(playbook: Playbook, rows: Iterable[Vote]) -> list[Vote]:
     votes = list(rows)
-    ids = list({vote.outcome_id for vote in votes if vote.outcome_id})
-    outcomes: dict[UUID, SourceOutcome] = {}
-    for start in range(0, len(ids), CHUNK):
-        outcomes |= hooks.find_outcomes(playbook.pk, ids[start : start + CHUNK])
+    ids = {vote.outcome_id for vote in votes if vote.outcome_id}
+    outcomes = hooks.find_outcomes(playbook.pk, ids) if ids else {}
     for vote in votes:
         vote.outcome = outcomes.get(vote.outcome_id) if vote.outcome_id else None
     return votes

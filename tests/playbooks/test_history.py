@@ -87,7 +87,7 @@ def test_a_survivor_shows_the_votes_of_what_was_merged_into_it(playbook: Playboo
 def test_the_number_of_listed_votes_can_be_limited(playbook: Playbook, alice: User) -> None:
     outcomes = tuple(str(make_outcome(playbook, alice).pk) for _ in range(3))
     edit(playbook, Operation("TAG", id="str-00001", tag="helpful", outcome_ids=outcomes))
-    life = bullet_history(playbook=playbook, bullet_id="str-00001", most_votes=2)
+    life = bullet_history(playbook=playbook, bullet_id="str-00001", shown=slice(2))
     assert (len(life.votes), life.vote_count) == (2, 3)
 
 

@@ -113,7 +113,8 @@ def bullet(request: UserRequest, pk: str, bullet: str) -> HttpResponse:
     """One bullet: where it comes from, its earlier texts, and the votes on it."""
     playbook = fetch_readable_playbook(request, pk)
     number = page_number(request)
-    history = bullet_history(playbook=playbook, bullet_id=bullet, most_votes=VOTES * number)
+    shown = slice(VOTES * (number - 1), VOTES * number)
+    history = bullet_history(playbook=playbook, bullet_id=bullet, shown=shown)
     changes = [*([history.introduced_by] if history.introduced_by else []), *history.changes]
     steps = [timeline_entry(change, history.bullet) for change in reversed(changes)]
     context = {
@@ -122,7 +123,7 @@ def bullet(request: UserRequest, pk: str, bullet: str) -> HttpResponse:
         "history": history,
         "bullet": history.bullet,
         "steps": steps,
-        "votes": history.votes[VOTES * (number - 1) :],
+        "votes": history.votes,
         "sources": source_outcomes(playbook, [entry["change"].outcome_ids for entry in steps]),
         "number": number,
         "has_more": history.vote_count > VOTES * number,
