@@ -90,11 +90,7 @@ class NotFound(AceError):
     status = 404
 
     def __init__(
-        self,
-        what: str = "object",
-        hint: str = "List yours to find its ID.",
-        *,
-        given: str = "ID",
+        self, what: str = "object", hint: str = "List yours to find its ID.", *, given: str = "ID"
     ) -> None:
         super().__init__(f"No {what} found with this {given}. {hint}")
 

@@ -27,11 +27,7 @@ def consume_rate_limit(name: str, key: str, rate: str = "") -> None:
     """
     rate = rate or settings.RATE_LIMITS[name]
     usage = get_usage(
-        None,
-        group=name,
-        key=lambda _group, _request: _network(key),
-        rate=rate,
-        increment=True,
+        None, group=name, key=lambda _group, _request: _network(key), rate=rate, increment=True
     )
     if usage and usage["should_limit"]:
         which = f"Over the limit of {rate} for {name}."

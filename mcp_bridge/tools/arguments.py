@@ -42,14 +42,12 @@ Number = Annotated[int, Field(ge=1, le=MAX_NUMBER)]
 
 PlaybookId = Annotated[Text, Field(description="`id` from list_playbooks.")]
 OptionalPlaybookId = Annotated[
-    Text,
-    Field(description="`id` from list_playbooks. Send this or `name`."),
+    Text, Field(description="`id` from list_playbooks. Send this or `name`.")
 ]
 PlaybookName = Annotated[Text, Field(description='Or its exact name, e.g. "Coding agent".')]
 JobId = Annotated[Text, Field(description="`job_id` from trigger_evolution or list_evolutions.")]
 OutcomeId = Annotated[
-    Text,
-    Field(description="Instead: `outcome_id` from report_outcome, to see what became of it."),
+    Text, Field(description="Instead: `outcome_id` from report_outcome, to see what became of it.")
 ]
 PlaybookQuery = Annotated[
     Text,
@@ -66,18 +64,15 @@ PlaybookLimit = Annotated[
 Limit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE, description="1 to 100 rows; default 20.")]
 Cursor = Annotated[Text, Field(description="`next_cursor` of the previous page.")]
 Repository = Annotated[
-    Text,
-    Field(description="Name or path of the one you work in: `fits` then marks matches."),
+    Text, Field(description="Name or path of the one you work in: `fits` then marks matches.")
 ]
 OlderVersion = Annotated[Number, Field(description="Number from list_versions.")]
 IncludeStarters = Annotated[bool, Field(description="Also list shared starters. Default: true.")]
 SectionName = Annotated[
-    Text,
-    Field(description='Only this section, e.g. "mistakes". Default: all.'),
+    Text, Field(description='Only this section, e.g. "mistakes". Default: all.')
 ]
 AnyVersion = Annotated[
-    Number | None,
-    Field(description="An older version. Default: the current one."),
+    Number | None, Field(description="An older version. Default: the current one.")
 ]
 MaxTokens = Annotated[
     Number | None,
@@ -87,16 +82,14 @@ MaxTokens = Annotated[
     ),
 ]
 ReadTask = Annotated[
-    Text,
-    Field(description="What you are about to do: with max_tokens, includes relevant bullets."),
+    Text, Field(description="What you are about to do: with max_tokens, includes relevant bullets.")
 ]
 TaskKey = Annotated[
     Text,
     Field(description="Your own ID for the task; reading with it again returns the same advice."),
 ]
 TaskDescription = Annotated[
-    Text,
-    Field(description="What you were asked to do, in one or two sentences. At most 4 KB."),
+    Text, Field(description="What you were asked to do, in one or two sentences. At most 4 KB.")
 ]
 OutcomeStatus = Annotated[
     Literal["success", "failure", "partial"],
@@ -122,13 +115,11 @@ Notes = Annotated[
 ]
 Ids = Annotated[tuple[Text, ...], BeforeValidator(_check_items)]
 CitedBullets = Annotated[
-    Ids,
-    Field(description='Ids of bullets that you used, as a list: ["str-00001", "mis-00010"].'),
+    Ids, Field(description='Ids of bullets that you used, as a list: ["str-00001", "mis-00010"].')
 ]
 HarmfulBullets = Annotated[Ids, Field(description="Ids of bullets that misled you.")]
 ServingId = Annotated[
-    Text,
-    Field(description="Copied unchanged from your get_playbook result; leave it out if lost."),
+    Text, Field(description="Copied unchanged from your get_playbook result; leave it out if lost.")
 ]
 Signal = Annotated[
     Literal["ground_truth", "test", "human", "self_report"],
@@ -138,16 +129,14 @@ Signal = Annotated[
     ),
 ]
 Reference = Annotated[
-    Text,
-    Field(description="Commit id or URL of the pull request, for CI to correct the outcome."),
+    Text, Field(description="Commit id or URL of the pull request, for CI to correct the outcome.")
 ]
 CostUsd = Annotated[
     Annotated[Decimal, WithJsonSchema({"type": "number"})] | None,
     Field(description="What the task cost, in US dollars."),
 ]
 IdempotencyKey = Annotated[
-    Text,
-    Field(description="Unique to this report, so that a retry is stored once."),
+    Text, Field(description="Unique to this report, so that a retry is stored once.")
 ]
 NewName = Annotated[
     Text,

@@ -50,14 +50,8 @@ def rollback_playbook(*, playbook: Playbook, by: Principal, number: int) -> Vers
             raise Conflict("Nothing to roll back: the current version already has this text.")
         loaded, past = load_past(playbook, version)
         made = _publish(playbook, loaded, past, by, f"Rolled back to version {number}.")
-        record(
-            action="rollback_playbook",
-            by=by,
-            subject=playbook,
-            owner=playbook.owner_id,
-            version=made.number,
-            to=version.number,
-        )
+        about = {"version": made.number, "to": version.number}
+        record(action="rollback_playbook", by=by, subject=playbook, owner=playbook.owner, **about)
     return made
 
 

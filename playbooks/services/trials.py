@@ -122,26 +122,14 @@ def _restore(
     """A new version that reads as the trial's stable one; votes stay."""
     newest, stable = version_of(playbook, None), trial.stable_version
     loaded, past = load_past(playbook, stable)
-    then = bullets_from_snapshots(loaded.state, past)
-    made = publish(
-        playbook,
-        loaded,
-        change_state(loaded.state, then, reason=reason),
-        reason=Version.Reason.REVERTED,
-        author=by,
-        always=True,
-    ).version
+    result = change_state(loaded.state, bullets_from_snapshots(loaded.state, past), reason=reason)
+    reverted = Version.Reason.REVERTED
+    made = publish(playbook, loaded, result, reason=reverted, author=by, always=True).version
     assert made is not None  # noqa: S101 - always=True
     trial.refresh_from_db(fields=["sealed_in"])  # the new version seals its verdict
     trial.newest_version, trial.restored_version = newest, made
-    record(
-        action="revert_version",
-        by=by,
-        subject=playbook,
-        owner=playbook.owner_id,
-        version=made.number,
-        to=stable.number,
-    )
+    about = {"version": made.number, "to": stable.number}
+    record(action="revert_version", by=by, subject=playbook, owner=playbook.owner_id, **about)
     emit_event(
         "version.reverted",
         user_id=playbook.owner_id,
