@@ -65,6 +65,26 @@ def growth(results: Results) -> Figures:
         yield database, max(row["ratio"] for row in rows if row["database"] == database)
 
 
+def footprint(name: str) -> Callable[[Results], Figures]:
+    """A figure of the platform that nobody uses."""
+
+    def found(results: Results) -> Figures:
+        if "footprint" in results:
+            yield "SQLite", float(results["footprint"][name])
+
+    return found
+
+
+def at_rest(index: int) -> Callable[[Results], Figures]:
+    """Over all processes: how many (0), and their memory (1)."""
+
+    def found(results: Results) -> Figures:
+        if "footprint" in results:
+            yield "SQLite", sum(one[index] for one in results["footprint"]["memory_mb"].values())
+
+    return found
+
+
 def of_revision(revision: str) -> Iterator[Target]:
     """Of a read and a report by this revision of MCP, over a tool of the SDK that does nothing."""
     floor = f"MCP {revision}, bare server"
@@ -80,6 +100,11 @@ TARGETS = [
     Target("REST list of outcomes, likewise", 1.2, lists("REST list")),
     Target("the call that grows most, at N rows ÷ N/100", 1.3, growth),
     Target("an evolution over its critical path, the wait included", 0.05, overhead, "{:.1%}"),
+    Target("first start of a clone with `.venv` made", 6, footprint("start_s"), "{:.1f} s"),
+    Target("stdio, start to the list of tools", 1.5, footprint("stdio_s"), "{:.2f} s"),
+    Target("CPU of an idle `make run`, a minute", 0.3, footprint("idle_cpu_s"), "{:.2f} s"),
+    Target("its processes", 5, at_rest(0), "{:.0f}"),
+    Target("their memory (PSS)", 280, at_rest(1), "{:.0f} MB"),
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import pythons, report
+from benchmarks import pythons, report, targets
 
 FIGURES = {"p50": 2.0, "p95": 3.0, "p99": 4.0, "calls_per_s": 500.0, "calls": 10, "errors": 0}
 AT = {"database": "SQLite", "processes": 1, "clients": 1}
@@ -96,7 +96,19 @@ def test_a_python_that_does_not_run_is_none(tmp_path: Path) -> None:
 
 
 def test_the_memory_of_a_platform_is_summed_over_its_processes() -> None:
-    sizes = {"web and MCP": (1, 110.4), "queue": (6, 150.3)}
-    text = report.of_footprint({"start_s": 8.04, "worker_s": 9.9, "memory_mb": sizes})
-    assert "8.0 s; until the workers have begun: 9.9 s. Memory at rest, 261 MB" in text
-    assert "web and MCP 110.4 (1), queue 150.3 (6)." in text
+    found: dict[str, Any] = {
+        "start_s": 8.04,
+        "second_start_s": 2.5,
+        "stdio_s": 1.02,
+        "idle_cpu_s": 0.26,
+    }
+    sizes = {"web and MCP": (1, 110.4), "worker": (6, 150.3)}
+    found |= {"wakeups": 9.6, "memory_mb": sizes}
+    text = report.of_footprint(found)
+    assert "serves 8.0 s after its first `make run`, 2.5 s after the next" in text
+    assert "0.26 s of CPU a minute, 10 wake-ups a second and 261 MB in all" in text
+    assert "web and MCP 110.4 (1), worker 150.3 (6)." in text
+    shown = {name: figure for name, _, figure, *_ in targets.lines({"footprint": found})}
+    assert shown["first start of a clone with `.venv` made"] == "✗ 8.0 s"
+    assert shown["its processes"] == "✗ 7"
+    assert shown["their memory (PSS)"] == "✓ 261 MB"

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,15 +34,17 @@ def live_settings(**changed: object) -> dict[str, str]:
 class Platform:
     """A started platform: `url`, the first login's `key`, and everything it printed so far."""
 
-    def __init__(self, env: dict[str, str], key: str) -> None:
+    def __init__(
+        self, env: dict[str, str], key: str, command: Sequence[str] = (), folder: Path | None = None
+    ) -> None:
         self.env, self.key = env, key
         self.url = ""
         self.lines: list[str] = []
         self._ready = threading.Event()
         self.process = subprocess.Popen(
-            [sys.executable, str(settings.BASE_DIR / "manage.py"), "run"],
+            command or [sys.executable, str(settings.BASE_DIR / "manage.py"), "run"],
             env=env,
-            cwd=settings.BASE_DIR,
+            cwd=folder or settings.BASE_DIR,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -80,10 +82,18 @@ class Platform:
 
 
 @contextmanager
-def running_platform(key: str, *, template: str = TEMPLATE, **extra: str) -> Iterator[Platform]:
+def running_platform(
+    key: str,
+    *,
+    template: str = TEMPLATE,
+    command: Sequence[str] = (),
+    source: Path | None = None,
+    **extra: str,
+) -> Iterator[Platform]:
     """A platform on its own database: SQLite, or one made beside TEST_DATABASE_URL's.
 
-    It begins as a copy of `template`, or empty without one, as at a first start.
+    It begins as a copy of `template`, or empty without one, as at a first start. `command` starts
+    it in `source`, another clone.
     """
     with tempfile.TemporaryDirectory() as folder, own_database(template) as database_url:
         env = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ} | {
@@ -101,7 +111,7 @@ def running_platform(key: str, *, template: str = TEMPLATE, **extra: str) -> Ite
             names = ("SECRET_KEY", "JWT_SECRET_KEY", "FIELD_ENCRYPTION_KEYS")
             secrets = {name: name[0] * 40 for name in names}
             env |= secrets | {"DATABASE_URL": database_url, "HTTPS": "false"}
-        platform = Platform(env, key)
+        platform = Platform(env, key, command, source)
         try:
             platform.wait()
             yield platform
