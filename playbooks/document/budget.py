@@ -1,17 +1,10 @@
 """Size limits of a playbook, and how much a machine may take away."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from playbooks.document.state import UNKNOWN, BulletState, Sizes, State, to_document_bullet
-from playbooks.document.text import (
-    Document,
-    ace_line,
-    agent_line,
-    agent_view,
-    estimate_tokens,
-    number_of,
-    render,
-)
+from playbooks.document.state import UNKNOWN, BulletState, State, to_document_bullet
+from playbooks.document.text import ace_line, agent_line, agent_view, estimate_tokens, number_of
 
 EVIDENCE_VOTES = 3
 EVIDENCE_SOURCES = 2
@@ -22,16 +15,30 @@ NEVER_CITED_USES = 20
 LOSS_DIVISOR = 5
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """`chars` of the agent view (what tokens are estimated from), `bytes` of the ACE text."""
+
+    chars: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: "Sizes") -> "Sizes":
+        return Sizes(self.chars + other.chars, self.bytes + other.bytes)
+
+    def __sub__(self, other: "Sizes") -> "Sizes":
+        return Sizes(self.chars - other.chars, self.bytes - other.bytes)
+
+    @property
+    def tokens(self) -> int:
+        return (self.chars + 3) // 4
+
+
 def size_of(bullet: BulletState) -> Sizes:
     """What an active bullet adds to the texts; nothing when it is retired or merged."""
     if not bullet.is_active:
         return Sizes()
     line = ace_line(to_document_bullet(bullet))
     return Sizes(len(agent_line(bullet.id, bullet.content)) + 1, len(line.encode()) + 1)
-
-
-def size_of_headings(state: State) -> Sizes:
-    return size_of_text(render(Document(state.sections, ())))
 
 
 def size_of_text(text: str) -> Sizes:

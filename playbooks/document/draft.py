@@ -5,21 +5,20 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
-from playbooks.document.budget import LOSS_DIVISOR, retirement_order, size_of, size_of_headings
+from playbooks.document.budget import LOSS_DIVISOR, Sizes, retirement_order, size_of, size_of_text
 from playbooks.document.operations import APPLIED, REJECTED, Operation, Policy, Record, Result
 from playbooks.document.similarity import content_words
 from playbooks.document.state import (
     FOR_ROOM,
     RETIRED,
     BulletState,
-    Sizes,
     State,
     closure,
     merge_survivor,
     merged_ids,
     recounted,
 )
-from playbooks.document.text import clean_line, normal_text
+from playbooks.document.text import Document, clean_line, normal_text, render
 
 REASON_LIMIT = 1_000
 ID_LIMIT = 16
@@ -52,12 +51,14 @@ class Draft:
         self.ids: dict[str, str] = {}  # and back
         self.past_ids: dict[str, str] = {}  # of the others: normalised text -> id
         self._words: dict[tuple[str, ...], str] = {}  # content words -> id, once looked for
-        self.sizes = state.others
+        self.sizes = Sizes()
         for bullet in state.bullets.values():
             self._enter(bullet)
+        self.headings = size_of_text(render(Document(state.sections, ())))
+        if state.text:
+            self.sizes = size_of_text(state.text) - self.headings
         self.first_sizes = self.sizes
         self.active_before = set(self.texts)
-        self.headings = size_of_headings(state)
 
     def result(self) -> Result:
         return Result(State(self.sections, self.bullets, self.next_number), tuple(self.records))

@@ -68,36 +68,18 @@ class BulletState:
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """`chars` of the agent view (what tokens are estimated from), `bytes` of the ACE text."""
-
-    chars: int = 0
-    bytes: int = 0
-
-    def __add__(self, other: "Sizes") -> "Sizes":
-        return Sizes(self.chars + other.chars, self.bytes + other.bytes)
-
-    def __sub__(self, other: "Sizes") -> "Sizes":
-        return Sizes(self.chars - other.chars, self.bytes - other.bytes)
-
-    @property
-    def tokens(self) -> int:
-        return (self.chars + 3) // 4
-
-
-@dataclass(frozen=True)
 class State:
     """A playbook's bullets by id. `next_number` never goes back.
 
     Counters are as stored; a bullet's votes need to be there only if an operation may touch it
     or what it is merged with (a playbook can have many thousand votes). Bullets that a person's
-    operations cannot touch may be missing: the active ones among them have the size `others`.
+    operations cannot touch may be missing: `text` then is the text of all, for its size.
     """
 
     sections: tuple[Section, ...]
     bullets: Mapping[str, BulletState] = field(default_factory=dict)
     next_number: int = 1
-    others: Sizes = Sizes()
+    text: str = ""
 
     def document(self) -> Document:
         """The active bullets as a document."""

@@ -10,7 +10,6 @@ from django.db.models import Q, QuerySet
 
 from core.errors import Conflict, NotFound
 from core.security.scopes import Principal
-from playbooks.document.budget import size_of, size_of_headings, size_of_text
 from playbooks.document.operations import Operation, Record
 from playbooks.document.sections import Section
 from playbooks.document.similarity import with_same_advice
@@ -148,10 +147,7 @@ def load_part(
     family = _with_merged({name: into for name, *_, into in known if into}, wanted)
     loaded = _load(playbook, playbook.bullets.filter(public_id__in=family), family)
     text = playbook.current_version.text if playbook.current_version else ""
-    others = size_of_text(text) - size_of_headings(loaded.state)
-    for bullet in loaded.state.active():
-        others -= size_of(bullet)
-    return replace(loaded, state=replace(loaded.state, others=others))
+    return replace(loaded, state=replace(loaded.state, text=text))
 
 
 def _load(
