@@ -209,6 +209,30 @@ def _edit(account: Account) -> Call:
     return edit
 
 
+def _add(account: Account) -> Call:
+    """A new bullet: whether its advice is there is looked up among all."""
+    texts = iter(range(10**6))
+
+    def add() -> None:
+        operation = Operation("ADD", section="str", content=f"Note {next(texts)} about a build.")
+        playbook = Playbook.objects.get(pk=account.playbook.pk)
+        by = Principal.of(account.user)
+        edit_playbook(playbook=playbook, by=by, operations=[operation])
+
+    return add
+
+
+def _read_for_tasks(account: Account) -> Call:
+    """An excerpt for another task at each call."""
+    tasks, pk = iter(range(10**6)), str(account.playbook.pk)
+
+    def read() -> object:
+        task = f"Make failing test {next(tasks)} green"
+        return account.tool("get_playbook", playbook_id=pk, max_tokens=200, task=task)()
+
+    return read
+
+
 def _roll_back(account: Account) -> Call:
     # A rollback to an equal text is refused.
     numbers = cycle((1, 2))
@@ -279,7 +303,9 @@ def _of_versions(account: Account) -> dict[str, Call]:
         "REST: diff": account.rest(f"{base}/versions/{number}/diff"),
         "REST: bullets": account.rest(f"{base}/bullets"),
         "MCP: versions": account.tool("list_versions", playbook_id=str(account.playbook.pk)),
+        "MCP: read for a task": _read_for_tasks(account),
         "edit": _edit(account),
+        "edit: new bullet": _add(account),
         "rollback": _roll_back(account),
     }
 
