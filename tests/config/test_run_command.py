@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from config.management.commands.run import commands, hold_port, require_free_port
+from config.management.commands.run import commands, hold_port
 from config.observability.healthcheck import connect_host, is_serving
 from config.supervisor import build_supervisor
 
@@ -34,7 +34,7 @@ def test_a_free_port_is_taken_for_free(taken: int) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         free = probe.getsockname()[1]
-    require_free_port("127.0.0.1", free)
+    os.close(hold_port("127.0.0.1", free))
 
 
 def test_the_second_of_two_runs_on_one_port_is_refused() -> None:
@@ -59,6 +59,14 @@ def test_web_and_worker_are_what_runs() -> None:
 def test_the_supervisor_needs_no_django() -> None:
     code = "import sys, config.supervisor; sys.exit('django' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_start_loads_no_package_that_only_others_would_use(tmp_path: Path) -> None:
+    code = "import sys, config.asgi; print({'rich', 'requests', 'psycopg'} & {*sys.modules})"
+    env = {"PATH": os.environ["PATH"], "ACE_DATA_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", code]
+    found = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert found.stdout == "set()\n"
 
 
 @pytest.mark.parametrize(

@@ -46,21 +46,6 @@ def hold_port(host: str, port: int) -> int:
 
     Two runs that start together would both find it free. Raises CommandError if it cannot be used.
     """
-    require_free_port(host, port)
-    lock = os.open(
-        f"{gettempdir()}/ace-run-{os.getuid()}-{port}.lock", os.O_RDWR | os.O_CREAT, 0o600
-    )
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise CommandError(f"Another run is starting on port {port}.") from None
-    os.set_inheritable(lock, True)
-    return lock
-
-
-def require_free_port(host: str, port: int) -> None:
-    """Raise CommandError if the port cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -71,3 +56,12 @@ def require_free_port(host: str, port: int) -> None:
                 f"Can't use port {port} on {host} ({error.strerror}). Stop what uses it, or "
                 f"choose another: PORT={port % 65_535 + 1} make run"
             ) from None
+    path = f"{gettempdir()}/ace-run-{os.getuid()}-{port}.lock"
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise CommandError(f"Another run is starting on port {port}.") from None
+    os.set_inheritable(lock, True)
+    return lock
