@@ -1,5 +1,6 @@
 """What a platform costs that nobody uses: its starts, its memory, and its CPU at rest."""
 
+import filecmp
 import json
 import re
 import shutil
@@ -54,6 +55,9 @@ def clone() -> Iterator[Path]:
         source = Path(folder) / "ace"
         git = shutil.which("git") or "git"
         subprocess.run([git, "clone", "--quiet", settings.BASE_DIR, source], check=True)
+        installed = Path(sys.prefix) / "base.txt"
+        if not filecmp.cmp(installed, source / "requirements/base.txt", shallow=False):
+            raise RuntimeError("A start would install packages: run `make base` first.")
         (source / ".venv").symlink_to(sys.prefix)
         yield source
 
