@@ -56,8 +56,10 @@ class Inbox:
         """
         connection = connections[Conf.ORM]
         wait = self._wait_for_notify if connection.vendor == "postgresql" else self._wait_for_write
-        wait(connection, 0)  # what comes after this look ends the next wait
-        return self._take() or (self._take() if wait(connection, seconds) else 0)
+        is_told = (self._watch or -1) >= 0  # of every write since the last look
+        if (wait(connection, 0) or not is_told) and (taken := self._take()):
+            return taken  # what comes after this look ends the next wait
+        return self._take() if wait(connection, seconds) else 0
 
     @staticmethod
     def _take() -> int:
