@@ -92,15 +92,17 @@ def list_playbooks(
     one.
     """
     rows = Playbook.objects.for_user(by, include_starters=include_starters).active()
-    of = f"playbooks:{include_starters}:{query}"
+    rows, of = rows.only("name", "description", "updated_at"), f"{include_starters}:{query}"
     found, following = paginate(
-        rows.matching(query).for_list(),
-        by=by, of=of, newest="updated_at", limit=limit, cursor=cursor,
+        rows.matching(query),
+        by=by, of=f"playbooks:{of}", newest="updated_at", limit=limit, cursor=cursor,
     )  # fmt: skip
-    if found or cursor:
-        return r.PlaybookList.of(found, following, repository=repository)
-    nearest = rank_playbooks(rows.for_list(), query)[:limit]
-    return r.PlaybookList.of(nearest, None, repository=repository, note=NO_MATCH)
+    note = "" if found or cursor else NO_MATCH
+    found = found if not note else rank_playbooks(rows, query)[:limit]
+    # The columns of the list are read for these rows, not for all that were sorted or ranked.
+    columns = Playbook.objects.for_list().in_bulk([row.pk for row in found])
+    found = [columns[row.pk] for row in found if row.pk in columns]
+    return r.PlaybookList.of(found, following, repository=repository, note=note)
 
 
 @tool("Read a playbook", Scope.READ, READ_ONLY, ALWAYS_LOADED | LONG_RESULT, LONG_RESULT)

@@ -47,6 +47,7 @@ def connect(request: UserRequest) -> HttpResponse:
     origin = request_origin(request)
     address, login = mcp_resource(origin), is_oauth_available(origin)
     keys = ApiKey.objects.for_user(request.user).usable().order_by("-created_at")
+    keys = keys.only("name", "prefix", "digest", "scopes")
     context = {
         "clients": CLIENTS,
         "client": client,

@@ -11,7 +11,7 @@ from accounts.models import User
 from core.security.scopes import Principal
 from mcp_bridge.tools.definitions import TOOLS
 from playbooks.models import Playbook
-from tests.factories import make_key, make_outcome
+from tests.factories import make_key, make_outcome, make_playbook
 
 TASK = {"task_description": "Make the build green", "outcome": "success"}
 
@@ -35,6 +35,17 @@ def statements(by: Principal, name: str, **arguments: Any) -> list[str]:
 
 def test_reading_costs_one_statement(by: Principal, playbook: Playbook) -> None:
     assert len(statements(by, "get_playbook", playbook_id=str(playbook.pk))) == 1
+
+
+@pytest.mark.parametrize("query", ["", "nothing has this word"])
+def test_a_list_reads_its_columns_for_its_own_rows_only(
+    by: Principal, playbook: Playbook, query: str
+) -> None:
+    make_playbook(by.user, name="Second")
+    asked = statements(by, "list_playbooks", limit=1, query=query)
+    assert len(asked) == (3 if query else 2)
+    assert ["bullet_count" in each for each in asked] == [False] * (len(asked) - 1) + [True]
+    assert " IN (" in asked[-1], "by their ids"
 
 
 @pytest.mark.parametrize("waiting", [1, 3])
