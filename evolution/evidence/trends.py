@@ -105,8 +105,7 @@ def trends_of(playbook_ids: Collection[UUID]) -> dict[UUID, Trend]:
 def joint_trend(**of: Any) -> Trend:
     """The trend of all playbooks that the tallies are filtered by; one query."""
     first = _first_day()
-    rows = OutcomeTally.objects.filter(day__gte=first, **of)
-    sums = rows.values_list("day").annotate(**SUMS)
+    sums = OutcomeTally.objects.filter(day__gte=first, **of).values_list("day").annotate(**SUMS)
     return Trend(first, {day: Counts(won + others, won) for day, won, others in sums})
 
 

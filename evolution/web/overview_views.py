@@ -41,8 +41,7 @@ def overview(request: UserRequest) -> HttpResponse:
 @require_safe
 def playbook_overview(request: UserRequest, pk: str) -> HttpResponse:
     playbook = fetch_own_playbook(request, pk)
-    context = overview_context(request.user, playbook)
-    context |= {"playbook": playbook, "tab": "overview"}
+    context = overview_context(request.user, playbook) | {"playbook": playbook, "tab": "overview"}
     return render(request, "evolution/overview.html", context)
 
 
@@ -55,9 +54,8 @@ def overview_context(user: User, only: Playbook | None = None) -> dict[str, Any]
         evolved = only.versions.filter(reason=Version.Reason.EVOLUTION).order_by("-created_at")
         recent = evolved.filter(created_at__gte=now - timedelta(days=DAYS))
         marks = recent.values_list("number", "created_at")[:60]
-    jobs = EvolutionJob.objects.for_user(user).filter(**of)
-    changed = jobs.exclude(to_version=None).select_related("playbook", "to_version")
-    latest = list(changed.defer("to_version__text")[:SHOWN])
+    jobs = EvolutionJob.objects.for_user(user).filter(**of).exclude(to_version=None)
+    latest = list(jobs.select_related("playbook", "to_version").defer("to_version__text")[:SHOWN])
     spent = {"playbook_id": only.pk} if only else {"user": user.pk}
     edits = edits_of(latest)
     return {
