@@ -92,16 +92,17 @@ def list_playbooks(
     one.
     """
     rows = Playbook.objects.for_user(by, include_starters=include_starters).active()
-    rows, of = rows.only("name", "description", "updated_at"), f"{include_starters}:{query}"
+    # Chosen by few columns; those of the list are read for a page, not for all that are sorted.
+    names = rows.only("name", "description", "updated_at")
     found, following = paginate(
-        rows.matching(query),
-        by=by, of=f"playbooks:{of}", newest="updated_at", limit=limit, cursor=cursor,
+        names.matching(query),
+        by=by, of=f"playbooks:{include_starters}:{query}", newest="updated_at",
+        limit=limit, cursor=cursor,
     )  # fmt: skip
     note = "" if found or cursor else NO_MATCH
-    found = found if not note else rank_playbooks(rows, query)[:limit]
-    # The columns of the list are read for these rows, not for all that were sorted or ranked.
-    columns = Playbook.objects.for_list().in_bulk([row.pk for row in found])
-    found = [columns[row.pk] for row in found if row.pk in columns]
+    found = rank_playbooks(names, query)[:limit] if note else found
+    listed = rows.for_list().in_bulk([row.pk for row in found])
+    found = [listed[row.pk] for row in found if row.pk in listed]
     return r.PlaybookList.of(found, following, repository=repository, note=note)
 
 
