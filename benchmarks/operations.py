@@ -8,7 +8,6 @@ from typing import Any
 
 from benchmarks.mcp_load import (
     HANDSHAKE,
-    LATEST,
     REVISIONS,
     mcp_request,
     once,
@@ -68,9 +67,10 @@ def interface_requests(where: dict[str, Any]) -> dict[str, bytes]:
                 where, "report_outcome", read | report, revision
             ),
         }
-        # A session belongs to one process: of two, the other would not know it.
-        if revision == LATEST or where["processes"] == 1:
-            found[f"MCP {revision}, bare server"] = bare_call(where, revision, "/bare-mcp")
+        # By h11, as the SDK alone brings it, and by the parser that ours uses.
+        found[f"MCP {revision}, bare server"] = bare_call(where, revision, "/bare-mcp")
+        same = where | {"bare_port": where["bare_httptools_port"]}
+        found[f"MCP {revision}, bare server by httptools"] = bare_call(same, revision, "/bare-mcp")
     return found
 
 

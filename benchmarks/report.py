@@ -35,10 +35,13 @@ STYLE = "font: 12px system-ui, sans-serif; fill: #1e293b"
 def write(results: dict[str, Any]) -> None:
     """The page's figures are those of this run, and the last ones of the parts that it left out."""
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {"figures": {}, "dates": {}}
-    kept["figures"] |= {"broken": []} | results
+    failed = {line.partition(":")[0]: line for line in results.get("broken", [])}
+    results = {name: found for name, found in results.items() if name != "broken"}
+    kept["broken"] = {n: e for n, e in kept.get("broken", {}).items() if n not in results} | failed
+    kept["figures"] = {n: f for n, f in kept["figures"].items() if n not in failed} | results
     kept["dates"] |= dict.fromkeys(results, f"{datetime.now(UTC):%d %B %Y}")
     KEPT.write_text(json.dumps(kept, indent=0, ensure_ascii=False) + "\n")
-    results = kept["figures"]
+    results = kept["figures"] | {"broken": list(kept["broken"].values())}
     text = "\n\n".join([about_the_run(kept["dates"]), *sections(results)])
     page = PAGE.read_text()
     block = f"{BEGIN}\n\n{text}\n\n{END}"

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qs
 
 import django
@@ -41,7 +41,7 @@ def bare_mcp(path: str, *, is_lean: bool) -> Any:
 
 
 def bare_servers() -> Starlette:
-    """Both of them in a process of their own, read by h11 as `pip install mcp` alone does."""
+    """Both of them; each process of these serves nothing else."""
     apps = [bare_mcp("/bare-mcp", is_lean=False), bare_mcp("/bare-json", is_lean=True)]
 
     @asynccontextmanager
@@ -125,8 +125,9 @@ def listen(host: str) -> socket.socket:
     return listener
 
 
-def serve_bare(listener: socket.socket) -> None:
-    uvicorn.Server(uvicorn.Config(bare_servers(), http="h11", log_config=None)).run([listener])
+def serve_bare(listener: socket.socket, parser: Literal["h11", "httptools"]) -> None:
+    config = uvicorn.Config(bare_servers(), http=parser, log_config=None, access_log=False)
+    uvicorn.Server(config).run([listener])
 
 
 def serve(listener: socket.socket, profile: str) -> None:
@@ -165,9 +166,11 @@ def main(processes: int, lists: list[int], profile: str, host: str) -> None:
     connections.close_all()
     for one in connections.all():
         getattr(one, "close_pool", lambda: None)()
-    listener, bare = listen(host), listen(host)
-    works: list[Callable[[], None]] = [lambda: serve(listener, profile)] * processes + [
-        lambda: serve_bare(bare)
+    listener, bare, lean = listen(host), listen(host), listen(host)
+    works: list[Callable[[], None]] = [
+        *([lambda: serve(listener, profile)] * processes),
+        lambda: serve_bare(bare, "h11"),
+        lambda: serve_bare(lean, "httptools"),
     ]
     children = []
     for work in works:
@@ -177,7 +180,8 @@ def main(processes: int, lists: list[int], profile: str, host: str) -> None:
             os._exit(0)
         children.append(child)
     signal.signal(signal.SIGTERM, lambda *_: stop(children))
-    ports = {"port": listener.getsockname()[1], "bare_port": bare.getsockname()[1]}
+    sockets = {"port": listener, "bare_port": bare, "bare_httptools_port": lean}
+    ports = {name: each.getsockname()[1] for name, each in sockets.items()}
     print(json.dumps(where | ports), flush=True)
     for child in children:
         os.waitpid(child, 0)

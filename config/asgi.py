@@ -32,8 +32,8 @@ gc.disable()  # again: ConfigConfig.ready() has enabled it, and /mcp imports as 
 
 from config.observability.stall_watch import watch_for_stalls  # noqa: E402 - as above
 from config.supervisor import start_pulse  # noqa: E402 - as above
+from config.web.http_protocol import use_strict_protocol  # noqa: E402 - as above
 from config.web.middleware import REQUEST_ID_PATTERN, log_request  # noqa: E402 - needs the settings
-from config.web.request_heads import check_request_heads  # noqa: E402 - as above
 from config.web.thread_per_request import ThreadPerRequestHandler  # noqa: E402 - needs the settings
 from core.http.request_id import request_id  # noqa: E402 - after the settings, like the rest
 from core.sql.database_address import log_start  # noqa: E402 - as above
@@ -177,7 +177,14 @@ def build_mcp_application() -> Application:
     )
 
 
-stop_server = uvicorn.Server.shutdown
+start_server, stop_server = uvicorn.Server.startup, uvicorn.Server.shutdown
+
+
+async def start_strictly(
+    server: uvicorn.Server, sockets: list[socket.socket] | None = None
+) -> None:
+    use_strict_protocol(server)
+    await start_server(server, sockets)
 
 
 async def close_gently(server: uvicorn.Server, sockets: list[socket.socket] | None = None) -> None:
@@ -201,9 +208,9 @@ async def tick_slowly(server: uvicorn.Server) -> None:
         await asyncio.sleep(0.5)
 
 
+uvicorn.Server.startup = start_strictly  # type: ignore[assignment, method-assign]  # no hook
 uvicorn.Server.shutdown = close_gently  # type: ignore[assignment, method-assign]  # no hook
 uvicorn.Server.main_loop = tick_slowly  # type: ignore[assignment, method-assign]  # as above
-check_request_heads()
 application = build_application()
 gc.freeze()
 gc.enable()

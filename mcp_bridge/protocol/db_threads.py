@@ -16,8 +16,8 @@ Job = tuple[Context, Callable[[], Any], "asyncio.Future[Any]"]
 
 # Below psycopg's pool of 12 a process: a burst of calls waits here, not for a connection.
 THREADS = 8
-# With the two that a stop waits and the five that uvicorn gives open requests, less than ten.
-CLOSE_SECONDS = 2
+# With the two that a stop waits and the five that uvicorn gives open requests, three pools take ten.
+CLOSE_SECONDS = 1
 
 
 class DatabaseThreads:
@@ -38,15 +38,18 @@ class DatabaseThreads:
 
         A client that disconnects does not stop the work: it commits or rolls back as a whole.
         """
+        if len(self._threads) < min(self._unfinished + 1, self._size):
+            # A process ends without waiting for those that are busy.
+            thread = Thread(target=self._serve, args=[self._queue], name="database", daemon=True)
+            thread.start()
+            self._threads.append(thread)
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._unfinished += 1
         self._queue.put((copy_context(), work, future))
-        if len(self._threads) < min(self._unfinished, self._size):
-            # A process ends without waiting for those that are busy.
-            thread = Thread(target=self._serve, args=[self._queue], name="database", daemon=True)
-            self._threads.append(thread)
-            thread.start()
-        return await future
+        try:
+            return await future
+        finally:
+            del future  # an exception refers to this frame, and the future to the exception
 
     def close(self) -> None:
         """End the threads and close their connections; the next `run` starts new ones.
@@ -64,9 +67,12 @@ class DatabaseThreads:
     def _serve(self, queue: "SimpleQueue[Job | None]") -> None:
         while (job := queue.get()) is not None:
             context, work, future = job
-            result, error = None, None
+            result: Any = None
+            error: BaseException | None = None
             try:
                 result = None if future.cancelled() else context.run(_with_connection, work)
+            except StopIteration as raised:  # which a future refuses
+                error = RuntimeError(repr(raised))
             except BaseException as raised:  # noqa: BLE001 - it is the caller's
                 error = raised
             with suppress(RuntimeError):  # the loop has been closed

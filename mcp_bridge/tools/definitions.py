@@ -256,7 +256,7 @@ def clone_playbook(
     """Copy a starter, or a playbook of yours, into one that you may report to. Do this once per
     project: every call makes another copy. Read the clone before you report.
     """
-    playbook = READABLE_PLAYBOOK.fetch(by, playbook_id)
+    playbook = Playbook.objects.for_user(by, include_starters=True).fetch(playbook_id)
     if name or playbook.is_starter:
         refuse_taken_name(by=by, name=name or playbook.name)
     return r.PlaybookCreated.of(creation.clone_playbook(playbook=playbook, by=by, name=name))

@@ -48,6 +48,16 @@ def test_a_part_that_was_not_run_keeps_its_figures(page: Path) -> None:
     assert "| SQLite | page | 2.0 | 2.0 | 1.00 |" in page.read_text()
 
 
+def test_a_part_that_broke_is_named_until_it_has_run(page: Path) -> None:
+    report.write({"lists": LISTS})
+    report.write({"broken": ["lists: KeyError"]})
+    report.write({"interfaces": INTERFACES})
+    assert "lists: KeyError" in page.read_text()
+    assert "| SQLite | page |" not in page.read_text()
+    report.write({"lists": LISTS})
+    assert "lists: KeyError" not in page.read_text()
+
+
 def test_the_page_has_a_place_for_the_figures() -> None:
     text = report.PAGE.read_text()
     assert text.index(report.BEGIN) < text.index(report.END)

@@ -45,6 +45,37 @@ def test_work_runs_on_few_threads_which_end() -> None:
     assert threading.active_count() < before
 
 
+def test_work_that_fails_in_any_way_answers_its_caller() -> None:
+    async def failing(error: BaseException) -> None:
+        def fail() -> None:
+            raise error
+
+        await threads.run(fail)
+
+    for error, told in ((StopIteration("end"), RuntimeError), (KeyError("k"), KeyError)):
+        with pytest.raises(told):
+            asyncio.run(asyncio.wait_for(failing(error), 20))
+    threads.close()
+
+
+def test_work_of_a_caller_that_has_gone_is_not_begun() -> None:
+    pool, begun, over = DatabaseThreads(1), list[str](), threading.Event()
+
+    async def work() -> None:
+        first = asyncio.create_task(pool.run(lambda: over.wait(20)))
+        second = asyncio.create_task(pool.run(lambda: begun.append("second")))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.wait([second])
+        over.set()
+        assert await first
+        await pool.run(lambda: begun.append("third"))
+
+    asyncio.run(work())
+    assert begun == ["third"]
+    pool.close()
+
+
 @pytest.mark.databases
 def test_a_hundred_calls_leave_few_connections(
     agent: Agent, playbook: Playbook, monkeypatch: pytest.MonkeyPatch

@@ -48,6 +48,12 @@ def test_a_list_reads_its_columns_for_its_own_rows_only(
     assert " IN (" in asked[-1], "by their ids"
 
 
+def test_a_clone_reads_its_original_once(by: Principal, playbook: Playbook) -> None:
+    found = statements(by, "clone_playbook", playbook_id=str(playbook.pk))
+    assert sum(sql.startswith('SELECT "playbooks_playbook"."id"') for sql in found) == 1
+    assert len(found) <= 18
+
+
 @pytest.mark.parametrize("waiting", [1, 3])
 def test_a_report_costs_what_is_pinned(
     by: Principal, playbook: Playbook, alice: User, waiting: int
