@@ -22,6 +22,7 @@ from django.conf import settings
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
 # WhiteNoise streams files synchronously, of which Django warns once per process.
@@ -32,7 +33,7 @@ gc.disable()  # again: ConfigConfig.ready() has enabled it, and /mcp imports as 
 
 from config.observability.stall_watch import watch_for_stalls  # noqa: E402 - as above
 from config.supervisor import start_pulse  # noqa: E402 - as above
-from config.web.http_protocol import use_strict_protocol  # noqa: E402 - as above
+from config.web.http_protocol import StrictHttpProtocol  # noqa: E402 - as above
 from config.web.middleware import REQUEST_ID_PATTERN, log_request  # noqa: E402 - needs the settings
 from config.web.thread_per_request import ThreadPerRequestHandler  # noqa: E402 - needs the settings
 from core.http.request_id import request_id  # noqa: E402 - after the settings, like the rest
@@ -177,17 +178,17 @@ def build_mcp_application() -> Application:
     )
 
 
+Sockets = list[socket.socket] | None
 start_server, stop_server = uvicorn.Server.startup, uvicorn.Server.shutdown
 
 
-async def start_strictly(
-    server: uvicorn.Server, sockets: list[socket.socket] | None = None
-) -> None:
-    use_strict_protocol(server)
+async def start_strictly(server: uvicorn.Server, sockets: Sockets = None) -> None:
+    if server.config.http_protocol_class is HttpToolsProtocol:  # uvicorn's own choice
+        server.config.http_protocol_class = StrictHttpProtocol
     await start_server(server, sockets)
 
 
-async def close_gently(server: uvicorn.Server, sockets: list[socket.socket] | None = None) -> None:
+async def close_gently(server: uvicorn.Server, sockets: Sockets = None) -> None:
     """Refuse new connections, and end each open one with its next response.
 
     uvicorn closes unused ones at once, perhaps while a proxy sends a request; nginx may not send a

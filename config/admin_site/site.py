@@ -1,8 +1,10 @@
 """The admin site: Django's own, with the operations dashboard on its first page."""
 
 import re
+import tomllib
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -26,25 +28,8 @@ from config.admin_site.search import search_rows
 from core.admin import may, request_principal
 from core.http.reauthentication import ask_to_reauthenticate
 
-# Models by subject, in the order of the index page; the rest goes to OTHER_GROUP.
-GROUPS: dict[str, tuple[str, ...]] = {
-    "Evolution": (
-        *("EvolutionJob", "Outcome", "Reflection", "TrainingRun"),
-        *("AgentSession", "SessionMessage", "Case", "CaseRun"),
-        *("ProviderCircuit", "WorkerHeartbeat", "Incident"),
-    ),
-    "Playbooks": (
-        *("Playbook", "ReviewItem", "Version", "Trial", "Delta", "Bullet", "Vote", "Section"),
-        "ShareLink",
-    ),
-    "Users and keys": (
-        *("User", "ApiKey", "ConnectedApp", "ClientActivity", "LlmKey"),
-        *("WebhookEndpoint", "WebhookDelivery", "AuditEntry"),
-    ),
-    "Cost": ("UsageRecord", "PriceOverride", "Limit"),
-    "Plans and payment": ("BillingAccount", "Plan", "QuotaPeriod", "StripeEvent"),
-    "Authentication": ("UserSession", "Authenticator", "Application"),
-}
+_FILE = Path(__file__).with_name("index_groups.toml")
+GROUPS: dict[str, list[str]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 OTHER_GROUP = "Other"
 
 

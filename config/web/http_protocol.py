@@ -3,7 +3,6 @@
 from typing import Any
 
 from httptools import HttpParserError
-from uvicorn import Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 MAX_UNREAD_BYTES = 65_536
@@ -71,9 +70,3 @@ class StrictHttpProtocol(HttpToolsProtocol):
         self.unread = 0
         if not self.has_ended:
             super().on_message_complete()
-
-
-def use_strict_protocol(server: Server) -> None:
-    """For uvicorn's own choice, httptools, however it was started; `--http h11` stays."""
-    if server.config.http_protocol_class is HttpToolsProtocol:
-        server.config.http_protocol_class = StrictHttpProtocol
