@@ -24,6 +24,7 @@ django.setup()
 from accounts.keys.api_keys import create_api_key  # noqa: E402 - after the settings
 from accounts.keys.authentication import principal_for_key  # noqa: E402 - after the settings
 from accounts.models import ApiKey, User  # noqa: E402 - after the settings
+from benchmarks.rows import plan_by_figures  # noqa: E402 - after the settings
 from core.security.scopes import KEY_SCOPES, Principal  # noqa: E402 - after the settings
 from evolution.models import Outcome  # noqa: E402 - after the settings
 from evolution.outcomes.reporting import report_outcome  # noqa: E402 - after the settings
@@ -83,8 +84,7 @@ def measure(scale: float, *wanted: str) -> None:
             continue
         most = max(100, int(size * scale))
         pair = [_account(what, count) for count in (most // 100, most)]
-        with connection.cursor() as cursor:
-            cursor.execute("ANALYZE")
+        plan_by_figures()
         few, many = (CALLS[what](account) for account in pair)
         for name in few:
             times = _interleaved(few[name], many[name])

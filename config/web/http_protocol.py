@@ -19,8 +19,7 @@ class StrictHttpProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.open: list[RequestResponseCycle] = []
-        """Those being answered: the first runs."""
+        self.open: list[RequestResponseCycle] = []  # being answered: the first runs
 
     def data_received(self, data: bytes) -> None:
         if self.has_ended:
