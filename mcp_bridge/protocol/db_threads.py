@@ -16,7 +16,7 @@ Job = tuple[Context, Callable[[], Any], "asyncio.Future[Any]"]
 
 # Below psycopg's pool of 12 a process: a burst of calls waits here, not for a connection.
 THREADS = 8
-# With the two that a stop waits and the five that uvicorn gives open requests, three pools take ten.
+# A stop waits for two, uvicorn for open requests for five: ten with three pools.
 CLOSE_SECONDS = 1
 
 
