@@ -67,7 +67,7 @@ def started(key: str, source: Path) -> Iterator[tuple[Platform, float]]:
     began, data = time.monotonic(), str(source / "var")
     command = ["sh", "-c", START]
     with running_platform(
-        key, template="", command=command, source=source, ACE_DATA_DIR=data
+        key, template="", command=command, source=str(source), ACE_DATA_DIR=data
     ) as platform:
         yield platform, time.monotonic() - began
 

@@ -87,7 +87,7 @@ def running_platform(
     *,
     template: str = TEMPLATE,
     command: Sequence[str] = (),
-    source: Path | None = None,
+    source: str = "",
     **extra: str,
 ) -> Iterator[Platform]:
     """A platform on its own database: SQLite, or one made beside TEST_DATABASE_URL's.
@@ -111,7 +111,7 @@ def running_platform(
             names = ("SECRET_KEY", "JWT_SECRET_KEY", "FIELD_ENCRYPTION_KEYS")
             secrets = {name: name[0] * 40 for name in names}
             env |= secrets | {"DATABASE_URL": database_url, "HTTPS": "false"}
-        platform = Platform(env, key, command, source)
+        platform = Platform(env, key, command, Path(source) if source else None)
         try:
             platform.wait()
             yield platform
