@@ -95,10 +95,10 @@ def version_of(playbook: Playbook, number: int | None) -> Version:
     """The version with this number, the current one for None; NotFound when there is none."""
     if number is None and playbook.current_version is not None:
         return playbook.current_version
-    version = playbook.versions.filter(number=number).first() if number else None
-    if version is None:
-        raise NotFound("version", "List the versions to find its number.", given="number")
-    return version
+    # Without LIMIT, for which PostgreSQL reads the table: it expects many with both values.
+    for version in playbook.versions.filter(number=number).order_by() if number else ():
+        return version
+    raise NotFound("version", "List the versions to find its number.", given="number")
 
 
 def document_of(version: Version, *, sections: Iterable[Section] | None = None) -> Document:

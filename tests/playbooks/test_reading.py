@@ -13,7 +13,7 @@ from core.security.scopes import Principal
 from playbooks.document.operations import Operation
 from playbooks.models import Playbook
 from playbooks.services import creation, reading
-from playbooks.services.loading import document_of
+from playbooks.services.loading import document_of, version_of
 from playbooks.services.reading import (
     diff_versions,
     find_playbook,
@@ -258,3 +258,11 @@ def test_excerpts_for_many_tasks_parse_a_version_once(alice: User, playbook: Pla
         edit(playbook, Operation("UPDATE", id="str-00002", content="Small changes, always."))
         assert "Small changes" in read("the smallest change")
         assert parse.call_count == 2
+
+
+def test_an_old_version_is_found_by_its_index(playbook: Playbook) -> None:
+    """With LIMIT PostgreSQL reads the table where every playbook has a version of this number."""
+    with CaptureQueriesContext(connection) as captured:
+        assert version_of(playbook, 1).number == 1
+    (query,) = captured
+    assert "LIMIT" not in query["sql"]
