@@ -39,6 +39,7 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="A retry with the same key gets the same response.",
 )
+_shared_serializer = cache(lambda serializer_class: serializer_class())
 
 
 class BaseViewSet(GenericViewSet[Any]):
@@ -200,9 +201,6 @@ def represent(made: Any, serializer_class: type[Serializer[Any]]) -> Any:
     DRF copies every field for each new one, a fifth of what a reading costs.
     """
     return _shared_serializer(serializer_class).to_representation(made)
-
-
-_shared_serializer = cache(lambda serializer_class: serializer_class())
 
 
 def _unknown_fields(serializer: Any, sent: Any, where: str = "") -> Iterator[tuple[str, list[str]]]:

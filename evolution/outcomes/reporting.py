@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import CharField
 
@@ -101,12 +102,16 @@ def _store_report(playbook: Playbook, by: Principal, report: Outcome) -> Recorde
     if (known := _known_report(report)) is not None:
         job = EvolutionJob.objects.active().filter(playbook=playbook).first()
         return RecordedOutcome(known, _pending(playbook), job, is_new=False)
+    # In Redis before the lock, for which others wait; a counter of the database after it, like that
+    # of a correction: in another order they would wait for each other.
+    is_counted = bool(settings.REDIS_URL) and not report.is_case
+    waits = is_counted and is_over_rate(by)
     with transaction.atomic():
         locked = lock_active_playbook(playbook)
         if report.is_case:
             record_answer(report, locked)
             return RecordedOutcome(report, _pending(locked), None, True, [CASE_NOTE])
-        waits = is_over_rate(by)
+        waits = waits if is_counted else is_over_rate(by)
         if report.version_assumed and locked.current_version_id is not None:
             report.version_id = locked.current_version_id
         count_in_trial(report, locked)

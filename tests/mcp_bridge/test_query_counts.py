@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
 
 from accounts.keys.authentication import principal_for_key
 from accounts.models import User
@@ -63,6 +64,17 @@ def test_a_report_costs_what_is_pinned(
     found = statements(by, "report_outcome", playbook_id=str(playbook.pk), **TASK)
     # Find, lock, count the rate, insert, tally and how it stands then.
     assert len(found) == 5
+
+
+@pytest.mark.parametrize("redis", ["", "redis://cache.example.org"])
+def test_nobody_waits_for_a_lock_while_redis_counts(
+    by: Principal, playbook: Playbook, settings: Settings, redis: str
+) -> None:
+    settings.REDIS_URL = redis  # the order only: these tests count in the database
+    found = statements(by, "report_outcome", playbook_id=str(playbook.pk), **TASK)
+    count = next(n for n, sql in enumerate(found) if "core_ratecounter" in sql)
+    locks = [n for n, sql in enumerate(found) if sql.startswith('SELECT "playbooks_playbook"')]
+    assert (count < locks[1]) == bool(redis)
 
 
 def test_a_full_report_costs_three_look_ups_more(
