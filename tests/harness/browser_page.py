@@ -65,6 +65,7 @@ class BrowserPage:
         """Check the page as it stands; `name` is for faults and pictures."""
         # A click may have left for another page, whose document is still empty.
         self.page.wait_for_load_state()
+        self.page.evaluate(SETTLED)
         over = self.page.evaluate(OVERFLOW)
         if over > 0:
             self._note(f"{name}: {over} px wider than the window")
@@ -95,7 +96,6 @@ class BrowserPage:
         self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of its words
         if self.page.viewport_size != (size := ViewportSize(width=width, height=800)):
             self.page.set_viewport_size(size)
-        self.page.evaluate(SETTLED)
         self.look(name, axe=axe)
 
     def picture(self, name: str) -> None:
