@@ -52,8 +52,8 @@ def listening(serve: Serve, host: str) -> Iterator[int]:
     try:
         yield port[0]
     finally:
-        for one in asyncio.all_tasks(loop):
-            loop.call_soon_threadsafe(one.cancel)
+        # In one call: after the first of several the loop may be closed.
+        loop.call_soon_threadsafe(lambda: [one.cancel() for one in asyncio.all_tasks(loop)])
         thread.join(10)
 
 
