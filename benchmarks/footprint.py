@@ -40,7 +40,7 @@ def measure() -> dict[str, Any]:
             pass
         with started(key, source) as (platform, second):
             wait_until(lambda: is_at_rest(platform), seconds=120)
-            time.sleep(SETTLING_SECONDS)
+            time.sleep(SETTLING_SECONDS)  # what a start leaves to do is not rest
             rest = at_rest(platform)
             found = {name: [len(sizes), round(sum(sizes), 1)] for name, sizes in all_of(platform)}
         stdio = sorted(stdio_start(platform, source) for _ in range(STDIO_STARTS))
@@ -111,7 +111,7 @@ def is_at_rest(platform: Platform) -> bool:
 
 def at_rest(platform: Platform) -> dict[str, float]:
     before, began = spent(platform), time.monotonic()
-    time.sleep(REST_SECONDS)
+    time.sleep(REST_SECONDS)  # asking would be work: rest is what is measured
     after, seconds = spent(platform), time.monotonic() - began
     cpu, wakes = (after[n] - before[n] for n in range(2))
     return {"idle_cpu_s": cpu * 60 / seconds, "wakeups": wakes / seconds}

@@ -197,29 +197,25 @@ GROW: dict[str, Callable[[Playbook, User, int], None]] = {
 }
 
 
-def _edit(account: Account) -> Call:
-    texts = iter(range(10**6))
+def _edits(account: Account, operation: Callable[[int], Operation]) -> Call:
+    """An edit with another operation at each call."""
+    numbers = iter(range(10**6))
 
     def edit() -> None:
-        operation = Operation("UPDATE", id="str-00002", content=f"Advice {next(texts)} of it.")
         playbook = Playbook.objects.get(pk=account.playbook.pk)
         by = Principal.of(account.user)
-        edit_playbook(playbook=playbook, by=by, operations=[operation])
+        edit_playbook(playbook=playbook, by=by, operations=[operation(next(numbers))])
 
     return edit
 
 
-def _add(account: Account) -> Call:
-    """A new bullet: whether its advice is there is looked up among all."""
-    texts = iter(range(10**6))
+def _new_text(number: int) -> Operation:
+    return Operation("UPDATE", id="str-00002", content=f"Advice {number} of it.")
 
-    def add() -> None:
-        operation = Operation("ADD", section="str", content=f"Note {next(texts)} about a build.")
-        playbook = Playbook.objects.get(pk=account.playbook.pk)
-        by = Principal.of(account.user)
-        edit_playbook(playbook=playbook, by=by, operations=[operation])
 
-    return add
+def _new_bullet(number: int) -> Operation:
+    """Whether its advice is there is looked up among all."""
+    return Operation("ADD", section="str", content=f"Note {number} about a build.")
 
 
 def _read_for_tasks(account: Account) -> Call:
@@ -304,8 +300,8 @@ def _of_versions(account: Account) -> dict[str, Call]:
         "REST: bullets": account.rest(f"{base}/bullets"),
         "MCP: versions": account.tool("list_versions", playbook_id=str(account.playbook.pk)),
         "MCP: read for a task": _read_for_tasks(account),
-        "edit": _edit(account),
-        "edit: new bullet": _add(account),
+        "edit": _edits(account, _new_text),
+        "edit: new bullet": _edits(account, _new_bullet),
         "rollback": _roll_back(account),
     }
 

@@ -39,12 +39,12 @@ THEMES = (
     ("Use the dark theme", "dark"),
     ("Use the system’s theme", "system"),
 )
-KINDS = (
-    *("playbook", "page", "action", "theme"),
-    *("bullet", "outcome", "version", "documentation"),
-)
-"""The groups of the palette, in order."""
-HEADINGS = {"documentation": "Documentation"}
+KINDS = {
+    **{"playbook": "Playbooks", "page": "Pages", "action": "Actions", "theme": "Themes"},
+    **{"bullet": "Bullets", "outcome": "Outcomes", "version": "Versions"},
+    "documentation": "Documentation",
+}
+"""Headings of the palette, in order."""
 MOST_SECTIONS = 50
 
 
@@ -54,9 +54,9 @@ def go(request: UserRequest) -> HttpResponse:
     """The palette's answer, or the page without JavaScript."""
     words, by = search_text(request.GET), Principal.of(request.user)
     found = search(by, words) if words else find_playbooks(by, "")
-    listed = sorted([*found, *_commands(request, words)], key=lambda it: KINDS.index(it.kind))
-    kinds = groupby(listed, key=lambda it: it.kind)
-    groups = [(HEADINGS.get(kind, f"{kind.title()}s"), list(items)) for kind, items in kinds]
+    places = list(KINDS)
+    listed = sorted([*found, *_commands(request, words)], key=lambda it: places.index(it.kind))
+    groups = [(KINDS[kind], list(items)) for kind, items in groupby(listed, key=lambda it: it.kind)]
     part = "#found" if request.htmx else ""
     return render(request, f"config/command_palette.html{part}", {"q": words, "groups": groups})
 

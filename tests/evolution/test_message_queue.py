@@ -81,7 +81,7 @@ def test_without_a_message_the_wait_ends() -> None:
     assert Inbox(threading.Event()).receive(0.01) == 0
 
 
-@pytest.mark.skipif(not hasattr(LIBC, "inotify_init1"), reason="there is nothing that tells")
+@pytest.mark.skipif(not hasattr(LIBC, "inotify_init1"), reason="inotify is Linux's")
 def test_an_idle_wait_looks_only_when_it_begins_and_ends() -> None:
     inbox = Inbox(threading.Event())
     inbox.receive(0)

@@ -113,8 +113,8 @@ def test_a_worker_looks_seldom_while_there_is_no_job(alice: User, two: list[Work
             return 0
 
     for worker, limits in ((two[0], (4, 5)), (two[1], (0, 1))):
-        worker.fill = lambda: None  # type: ignore[method-assign]
-        worker._step(NoMessage())  # type: ignore[arg-type]
+        worker.fill = lambda: None  # type: ignore[method-assign]  # no job is wanted here
+        worker._step(NoMessage())  # type: ignore[arg-type]  # all that it asks of an inbox
         assert limits[0] < worker._look_due - time.monotonic() <= limits[1]
         queue_jobs(alice, 1)
 

@@ -55,7 +55,7 @@ class Executor(MigrationExecutor):
     def _migrate_all_forwards(self, state: ProjectState, *args: Any, **options: Any) -> Any:
         # Without its rendered models, which look relations up in the registry they came from.
         forward = ForwardState(state.models, state.real_apps)
-        return super()._migrate_all_forwards(forward, *args, **options)  # type: ignore[misc]
+        return super()._migrate_all_forwards(forward, *args, **options)  # type: ignore[misc]  # not in the stubs
 
 
 migrate.MigrationExecutor = Executor  # type: ignore[attr-defined]  # no hook
